@@ -1,0 +1,103 @@
+//! Fixed window: a count that starts again at every edge.
+//!
+//! **Definition.** Time is cut into windows `[k * W, (k + 1) * W)` from the Unix epoch. A call is
+//! admitted iff `count + cost <= limit` in its window, and adds its cost; refused calls are not
+//! counted.
+//!
+//! **Source.** The counter of every API gateway; its own definition is the one above.
+//!
+//! **How.** The time of the word is the window's index above its count. Rolling over is the same
+//! swap as counting. A call whose clock is behind the key's window is counted in that window.
+//!
+//! **Worst case.** `2 * limit` within any length of W: all of one window at its end, all of the
+//! next at its start. In any interval of length t: `limit * (floor(t / W) + 2)`.
+
+use crate::algorithm::{IDLE_MAX, Layout, Translation};
+use crate::quota::{Quota, QuotaError};
+use crate::slope::Slope;
+use crate::terms::{Reading, Terms};
+use crate::word::LIVE_FROM;
+
+/// Ten years of 365.25 days, in nanoseconds: how long a window's index must fit its field before
+/// the range is renewed.
+const TEN_YEARS: u128 = 315_576_000 * 1_000_000_000;
+
+pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
+    let window = quota.period_nanos()?;
+    let limit = quota.limit();
+    // As many bits for the count as leave room for the indices of ten years, whatever the limit:
+    // the limit can then change without the words.
+    let windows = (TEN_YEARS / u128::from(window)) as u64 + 1;
+    let count_bits = ((IDLE_MAX - LIVE_FROM) / windows).checked_ilog2().unwrap_or(0);
+    let limit_max = (1 << count_bits) - 1;
+    if limit > limit_max {
+        let algorithm = super::Algorithm::FixedWindow;
+        return Err(QuotaError::Window { algorithm, limit, limit_max });
+    }
+    // One over a 64-bit number of nanoseconds always is a slope.
+    let slope = Slope::new(1, u128::from(window)).unwrap_or(Slope::ZERO);
+    Ok(Layout { slope, unit: 1, room: limit, limit, count_bits, window })
+}
+
+/// The layout with the same windows.
+pub(crate) fn lay_out_like(current: &Layout, quota: &Quota) -> Option<Layout> {
+    lay_out(quota).ok().filter(|next| next.window == current.window)
+}
+
+/// The window's index and count at the reading: a new window starts from nothing.
+#[inline]
+fn view(terms: &Terms, time: u64, reading: &Reading) -> (u64, u64) {
+    let bits = terms.layout.count_bits;
+    let (index, count) = (time >> bits, time & ((1 << bits) - 1));
+    if reading.position > index { (reading.position, 0) } else { (index, count) }
+}
+
+/// Admits iff the count and the cost are within the limit.
+#[inline]
+pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+    let (index, count) = view(terms, time, reading);
+    let free = terms.layout.room.saturating_sub(count);
+    // count + cost fits its field: it is at most the limit, or the count unchanged.
+    if cost <= free { Some(index << terms.layout.count_bits | (count + cost)) } else { None }
+}
+
+/// Takes tokens off the count of the running window. `None` if there is none.
+pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64) -> Option<u64> {
+    let (index, count) = view(terms, time, reading);
+    let after = count.saturating_sub(tokens);
+    (count > 0).then_some(index << terms.layout.count_bits | after)
+}
+
+/// What is left of the window's limit.
+pub(crate) fn remaining(terms: &Terms, time: u64, reading: &Reading) -> u64 {
+    let (_, count) = view(terms, time, reading);
+    terms.layout.room.saturating_sub(count)
+}
+
+/// The first nanosecond at which `cost` is admitted: now, at the next edge, or never.
+pub(crate) fn admitted_at(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+    let (index, count) = view(terms, time, reading);
+    let room = terms.layout.room;
+    if cost <= room.saturating_sub(count) {
+        return Some(reading.now);
+    }
+    if cost > room { None } else { terms.line.window_starts(index + 1, terms.layout.window) }
+}
+
+/// The first nanosecond at which nothing is counted any more.
+pub(crate) fn restored_at(terms: &Terms, time: u64, reading: &Reading) -> Option<u64> {
+    let (index, count) = view(terms, time, reading);
+    if count == 0 {
+        return Some(reading.now);
+    }
+    terms.line.window_starts(index + 1, terms.layout.window)
+}
+
+/// The count of the window that ran at the change, or of a later one, carried whole into the
+/// window in which the change lies under the new length.
+pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
+    let Translation { from, from_unit, to, to_unit, .. } = *translation;
+    let (index, count) = (time >> from_unit, time & ((1 << from_unit) - 1));
+    let carried = if index < from { 0 } else { count.min((1 << to_unit) - 1) };
+    to << to_unit | carried
+}

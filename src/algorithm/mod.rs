@@ -1,0 +1,136 @@
+//! The algorithms, as pure functions over one key's time.
+//!
+//! Each file gives one algorithm's definition, its source and its worst case, and these functions:
+//!
+//! * `lay_out(quota)`: what the quota becomes in the algorithm's units, or why it cannot;
+//! * `charge(terms, time, reading, cost)`: the new time if the cost is admitted;
+//! * `give_back`, `remaining`, `admitted_at`, `restored_at`: the other verbs and the answers;
+//! * `translate(translation, time)`: the time in the units of another quota.
+//!
+//! None of them reads a clock, touches an atomic, or can panic. [`Terms`](crate::terms::Terms)
+//! picks the file; nothing else knows how many algorithms there are.
+
+pub(crate) mod fixed_window;
+pub(crate) mod gcra;
+pub(crate) mod leaky_bucket;
+pub(crate) mod token_bucket;
+
+use crate::quota::{Quota, QuotaError};
+use crate::slope::Slope;
+use crate::word::TIME_BITS;
+
+/// What decides. Each is defined, with its source and its worst case, on its variant.
+///
+/// ```
+/// use tollgate::{Algorithm, Limiter, Quota};
+///
+/// let limiter = Limiter::builder(Quota::per_minute(100)).algorithm(Algorithm::FixedWindow);
+/// assert!(limiter.build()?.check().is_allowed());
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// A bucket of `burst` tokens that starts full and refills continuously at `limit / period`.
+    ///
+    /// Admits when the bucket holds at least `cost` tokens, and takes them. In any interval of
+    /// length t a key is admitted at most `burst + t * limit / period`.
+    #[default]
+    TokenBucket,
+    /// The generic cell rate algorithm of ITU-T I.371: a theoretical arrival time in plain
+    /// nanoseconds.
+    ///
+    /// Admits when the call comes no earlier than
+    /// `theoretical arrival time + (cost - 1) * interval - tolerance`. The same bound as the token
+    /// bucket's, with `burst = tolerance / interval + 1`. Its word does not depend on the quota,
+    /// so it alone offers a quota per call. An interval that is not a whole number of
+    /// nanoseconds is rounded up: never above the rate, below it by less than one part in
+    /// `interval` nanoseconds; the token bucket has no such rounding.
+    Gcra,
+    /// A queue of `burst` places that is served first in, first out, one call per
+    /// `period / limit`.
+    ///
+    /// Admits when the queue has room for `cost` more. The answer carries the
+    /// [`delay`](crate::Decision::delay) until this call's departure; a caller that holds each
+    /// call for its delay lets calls out at exactly the rate.
+    LeakyBucket,
+    /// A count per window `[k * period, (k + 1) * period)`, aligned to the Unix epoch.
+    ///
+    /// Admits when `count + cost <= limit`. Up to `2 * limit` may be admitted around an edge: the
+    /// end of one window and the start of the next.
+    FixedWindow,
+}
+
+/// The highest time at which an idle key can stand. What a key owes comes on top, so that a time
+/// never leaves its field; and before the clock comes here, the range is renewed.
+pub(crate) const IDLE_MAX: u64 = (1 << (TIME_BITS - 1)) - 1;
+
+/// The clock that asks for a new range: three quarters of the way, 6.8 years of nanoseconds.
+pub(crate) const RENEW_AT: u64 = 3 << (TIME_BITS - 3);
+
+/// The most that a key can owe, in units: 9.1 years of nanoseconds.
+pub(crate) const OWED_MAX: u64 = 1 << (TIME_BITS - 1);
+
+const _: () = assert!(RENEW_AT < IDLE_MAX);
+const _: () = assert!(IDLE_MAX + OWED_MAX < 1 << TIME_BITS, "a charged time fits its field");
+
+/// A quota in an algorithm's own units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Units per nanosecond (buckets), or windows per nanosecond.
+    pub(crate) slope: Slope,
+    /// Units per token; 1 for windows.
+    pub(crate) unit: u64,
+    /// The most that a key may owe, in units; for windows, the most in one window.
+    pub(crate) room: u64,
+    /// The burst, or the window's limit: `limit` in an answer.
+    pub(crate) limit: u64,
+    /// The bits below the window's index that hold its count; 0 for buckets.
+    pub(crate) count_bits: u32,
+    /// The window's length in nanoseconds; 0 for buckets.
+    pub(crate) window: u64,
+}
+
+impl Algorithm {
+    /// Whether time is cut into windows.
+    pub(crate) fn has_windows(self) -> bool {
+        matches!(self, Algorithm::FixedWindow)
+    }
+
+    /// What `quota` becomes in this algorithm's units.
+    pub(crate) fn lay_out(self, quota: &Quota) -> Result<Layout, QuotaError> {
+        match self {
+            Algorithm::TokenBucket | Algorithm::LeakyBucket => token_bucket::lay_out(quota),
+            Algorithm::Gcra => gcra::lay_out(quota),
+            Algorithm::FixedWindow => fixed_window::lay_out(quota),
+        }
+    }
+
+    /// The layout of `quota` in which every time of `current` keeps its meaning, if there is one.
+    pub(crate) fn lay_out_like(self, current: &Layout, quota: &Quota) -> Option<Layout> {
+        match self {
+            Algorithm::TokenBucket | Algorithm::LeakyBucket => {
+                token_bucket::lay_out_like(current, quota)
+            }
+            Algorithm::Gcra => gcra::lay_out_like(current, quota),
+            Algorithm::FixedWindow => fixed_window::lay_out_like(current, quota),
+        }
+    }
+}
+
+/// How a time of the epoch before is read in this one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Translation {
+    /// The clock at the change, in the units before (window index, for windows).
+    pub(crate) from: u64,
+    /// The fraction of the next unit that had passed then, in 2^-64.
+    pub(crate) from_fraction: u64,
+    /// Units per token before; count bits, for windows.
+    pub(crate) from_unit: u64,
+    /// The clock at the change, in the units after.
+    pub(crate) to: u64,
+    /// Units per token after; count bits, for windows.
+    pub(crate) to_unit: u64,
+    /// 1 to round a fraction of a unit up, 0 to round it down.
+    pub(crate) round_up: u64,
+}

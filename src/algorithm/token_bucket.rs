@@ -1,0 +1,122 @@
+//! Token bucket: tokens that come back with time, counted as time.
+//!
+//! **Definition.** A bucket holds up to `burst` tokens, starts full, and refills continuously at
+//! `limit / period`. A call of some cost is admitted iff that many tokens are there, and takes
+//! them; a refused call changes nothing.
+//!
+//! **Source.** The leaky bucket as a meter (Turner, "New directions in communications", 1986),
+//! computed as the virtual scheduling form of GCRA (ITU-T I.371, annex A).
+//!
+//! **How.** A token is cut into `unit` units, each of one to two nanoseconds, and the clock is
+//! counted in units: `V(now)`, rounded down. A key's state is one number v. What it owes is
+//! `v - V`, nothing if v has been passed. A cost adds exactly `cost * unit` to `max(v, V)`, so
+//! nothing is ever rounded while a key is busy: only the start of a busy spell is, to the unit
+//! before it.
+//!
+//! **Worst case.** In any interval of length t: `burst + t * limit / period`, and one unit.
+
+use crate::algorithm::{Layout, OWED_MAX, Translation};
+use crate::quota::{Quota, QuotaError};
+use crate::slope::Slope;
+use crate::terms::{Reading, Terms};
+
+/// The most tokens that may come back in a nanosecond, so that the range of the word lasts half a
+/// year before it is renewed.
+const TOKENS_PER_NANOSECOND_MAX: u64 = 16;
+
+/// The steepest slope that a change of quota may lead to without new units: from one a second to
+/// a million a second and back needs none.
+const SLOPE_MAX: u64 = 1 << 20;
+
+pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
+    let period = quota.period_nanos()?;
+    let (limit, burst) = (quota.limit(), quota.burst_size());
+    let limit_max = period.saturating_mul(TOKENS_PER_NANOSECOND_MAX);
+    if limit > limit_max {
+        return Err(QuotaError::Rate { limit, limit_max });
+    }
+    // Where the interval is a whole number of nanoseconds, the unit is the nanosecond. Otherwise
+    // it is a little longer: period / (limit * floor(period / limit)), from one to two.
+    let unit = period.checked_div(limit).unwrap_or(1).clamp(1, OWED_MAX);
+    with_unit(quota, unit).ok_or(QuotaError::Burst { burst, burst_max: OWED_MAX / unit })
+}
+
+/// The layout in the units of `current`, if the new quota's unit lasts under two nanoseconds in
+/// them and its burst fits.
+pub(crate) fn lay_out_like(current: &Layout, quota: &Quota) -> Option<Layout> {
+    lay_out(quota).ok()?;
+    let layout = with_unit(quota, current.unit)?;
+    let slope = layout.slope;
+    let fine = slope.is_zero() || slope.whole > 0 || slope.high >> 63 == 1;
+    (fine && slope.whole < SLOPE_MAX).then_some(layout)
+}
+
+fn with_unit(quota: &Quota, unit: u64) -> Option<Layout> {
+    let period = u128::from(quota.period_nanos().ok()?);
+    let units = u128::from(quota.limit()) * u128::from(unit);
+    let burst = quota.burst_size();
+    let room = burst.checked_mul(unit).filter(|&room| room <= OWED_MAX)?;
+    let slope = Slope::new(units, period)?;
+    Some(Layout { slope, unit, room, limit: burst, count_bits: 0, window: 0 })
+}
+
+/// Admits iff what is owed and the cost fit the room.
+#[inline]
+pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+    let start = time.max(reading.position);
+    let free = terms.layout.room.saturating_sub(start - reading.position);
+    let units = cost.checked_mul(terms.layout.unit)?;
+    // No overflow: units <= room <= OWED_MAX, and position <= IDLE_MAX. Where the room was cut
+    // below what is owed, only a cost of 0 gets here, and changes nothing.
+    if units <= free { Some(start + units) } else { None }
+}
+
+/// Gives tokens back, never above a full bucket. `None` if it is full already.
+pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64) -> Option<u64> {
+    let owed = time.checked_sub(reading.position).filter(|&owed| owed > 0)?;
+    Some(time - tokens.saturating_mul(terms.layout.unit).min(owed))
+}
+
+/// Whole tokens that are there.
+pub(crate) fn remaining(terms: &Terms, time: u64, reading: &Reading) -> u64 {
+    let owed = time.saturating_sub(reading.position);
+    terms.layout.room.saturating_sub(owed) / terms.layout.unit
+}
+
+/// The first nanosecond at which `cost` is admitted, or `None` for never.
+pub(crate) fn admitted_at(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+    let units = cost.checked_mul(terms.layout.unit)?;
+    let spare = terms.layout.room.checked_sub(units)?;
+    // Owed at most `spare`: the clock must have come to `time - spare`.
+    if time.saturating_sub(reading.position) <= spare {
+        return Some(reading.now);
+    }
+    terms.line.reaches(time - spare)
+}
+
+/// The first nanosecond at which the bucket is full again, or `None` for never.
+pub(crate) fn restored_at(terms: &Terms, time: u64, reading: &Reading) -> Option<u64> {
+    if time <= reading.position { Some(reading.now) } else { terms.line.reaches(time) }
+}
+
+/// The same debt in tokens, in the units of another quota, counted from the moment of the change.
+///
+/// A fraction of a unit is rounded as `round_up` says; a debt of more than nine years of the new
+/// rate is cut to that.
+pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
+    let Translation { from, from_fraction, from_unit, to, to_unit, round_up } = *translation;
+    let Some(owed) = time.checked_sub(from).filter(|&owed| owed > 0) else {
+        return to;
+    };
+    // (owed - from_fraction / 2^64) * to_unit / from_unit, exactly. The quotient comes first, and
+    // its rest joins the fraction: every product below stays under 2^123, as units per token are
+    // at most 2^58.
+    let product = u128::from(owed) * u128::from(to_unit);
+    let (quotient, rest) = (product / u128::from(from_unit), product % u128::from(from_unit));
+    let divisor = i128::from(from_unit) << 64;
+    let rest = ((rest as i128) << 64) - i128::from(from_fraction) * i128::from(to_unit);
+    let down = rest.div_euclid(divisor);
+    let up = i128::from(round_up == 1 && rest.rem_euclid(divisor) > 0);
+    let owed = (quotient as i128 + down + up).clamp(0, i128::from(OWED_MAX));
+    to + owed as u64
+}

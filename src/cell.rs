@@ -1,0 +1,73 @@
+//! The cell: one key's word, and the swaps on it.
+//!
+//! Everything here is about one word. Who the word belongs to is the bucket's concern.
+
+use crate::policy::Policy;
+use crate::sync::{Atomic, Ordering};
+use crate::terms::{Reading, Terms};
+use crate::word::{LIVE_FROM, Word};
+
+/// How an attempt on a word ended.
+pub(crate) enum Attempt {
+    /// The charge is in the word, which holds this time now.
+    Charged(u64),
+    /// The quota refuses; the word holds this time, and was not written.
+    Refused(u64),
+    /// Another thread moved the word meanwhile.
+    Moved,
+}
+
+/// Charges `cost` to the key whose `word` was loaded with Acquire and stands at `time`.
+#[inline]
+pub(crate) fn charge(
+    cell: &Atomic<Word>,
+    word: Word,
+    time: u64,
+    terms: &Terms,
+    reading: &Reading,
+    cost: u64,
+) -> Attempt {
+    match terms.charge(time, reading, cost) {
+        Some(after) => {
+            let next = word.at(after, terms.epoch);
+            // Release: a helper's first charge carries the epoch out of a tentative word, and a
+            // reader of this word must then see that epoch's terms. Pairs with the Acquire load
+            // of the word. The failure is Relaxed: the word is loaded anew.
+            match cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => Attempt::Charged(after),
+                Err(_) => Attempt::Moved,
+            }
+        }
+        // The tag was read after the word. If the word is still the same, both belonged to one
+        // life and the refusal is this key's. Relaxed: coherence alone decides it.
+        None if cell.load(Ordering::Relaxed) == word => Attempt::Refused(time),
+        None => Attempt::Moved,
+    }
+}
+
+/// Replaces the time of a live word; false if another thread moved the word meanwhile.
+pub(crate) fn replace(cell: &Atomic<Word>, word: Word, time: u64, terms: &Terms) -> bool {
+    let next = word.at(time.max(LIVE_FROM), terms.epoch);
+    // Release: as in `charge`.
+    cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed).is_ok()
+}
+
+/// Brings a live word of the epoch before into the current one. Anyone may, and whoever meets
+/// such a word must, before it decides. False if another thread moved the word meanwhile.
+#[cold]
+pub(crate) fn translate(cell: &Atomic<Word>, policy: &Policy) -> bool {
+    // Acquire: the terms below must be at least as new as the word. Pairs with the Release of
+    // the swap that wrote it.
+    let word = cell.load(Ordering::Acquire);
+    // After the word: its epoch is then this one or the one before, so one bit tells which.
+    let (terms, translation) = policy.load_with_translation();
+    if !word.is_live() || word.epoch() == terms.epoch & 1 {
+        return true;
+    }
+    let time = terms.translate(&translation, word.time());
+    // A generation of its own, or a charge that was prepared two epochs ago could still succeed.
+    let next = Word::live(time, word.generation() + 1, terms.epoch);
+    // Release: who meets the translated word must see the terms of its epoch. Pairs with the
+    // Acquire load of the word.
+    cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed).is_ok()
+}

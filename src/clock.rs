@@ -1,0 +1,349 @@
+//! The clock: nanoseconds since a limiter was built.
+//!
+//! Every verb that reads a clock is shorthand for one that takes `now`. The choice of clock is a
+//! value, not a type.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Instant, SystemTime};
+
+use crate::sync::{Counter, Ordering};
+
+/// Where a limiter takes the time from.
+///
+/// | clock | a read costs | granularity |
+/// |---|---|---|
+/// | [`Clock::precise`] (default) | about 10 ns by the processor's counter, 20 ns by the system | 1 ns |
+/// | [`Clock::coarse`] | about 1 ns | as asked for |
+/// | [`Clock::manual`] | a load | by hand |
+///
+/// A limiter never trusts its clock: one that stands still, steps back, or jumps mints nothing.
+/// After a step back a key may be refused for as long as the step.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone)]
+enum Source {
+    /// The processor's counter.
+    Ticks(quanta::Clock),
+    /// The system's monotonic clock.
+    System,
+    /// The last reading of a thread that reads the clock every so often, while its handle lives.
+    Coarse { tick: u64, upkeep: Weak<quanta::Handle>, clock: quanta::Clock },
+    Manual(Arc<Counter>),
+}
+
+impl Clock {
+    /// The processor's time-stamp counter where the kernel itself keeps time by it, else the
+    /// system's monotonic clock.
+    ///
+    /// ```
+    /// # use tollgate::{Clock, Limiter, Quota};
+    /// let limiter = Limiter::builder(Quota::per_second(10)).clock(Clock::precise()).build()?;
+    /// assert!(limiter.check().is_allowed());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn precise() -> Clock {
+        Clock(if kernel_trusts_counter() {
+            Source::Ticks(quanta::Clock::new())
+        } else {
+            Source::System
+        })
+    }
+
+    /// A clock that a thread in the background reads once per `tick`. Deciding then costs no
+    /// clock read, and the processor can overlap one decision's cache misses with the next's. The
+    /// price is a clock that is up to a tick behind: waits are rounded up to whole ticks.
+    ///
+    /// The thread runs until the last clone of the handle is dropped, which waits for it to end, up
+    /// to a tick; from then on limiters with
+    /// this clock read the precise one. A process has one such thread at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockError`] if such a thread runs already with another tick or cannot be started, or if
+    /// the tick is not from 1 ns to a second.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Clock, Limiter, Quota};
+    ///
+    /// let (clock, handle) = Clock::coarse(Duration::from_millis(1))?;
+    /// let limiter = Limiter::builder(Quota::per_second(10)).clock(clock).build()?;
+    /// assert!(limiter.check().is_allowed());
+    /// drop(handle); // back on the precise clock
+    /// assert!(limiter.check().is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn coarse(tick: Duration) -> Result<(Clock, CoarseHandle), ClockError> {
+        let nanos = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX);
+        if nanos == 0 || tick > Duration::from_secs(1) {
+            return Err(ClockError::Tick { tick });
+        }
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let upkeep = match running.as_ref().and_then(|(tick, upkeep)| Some((*tick, upkeep.upgrade()?)))
+        {
+            Some((same, upkeep)) if same == nanos => upkeep,
+            Some((other, _)) => {
+                return Err(ClockError::Running { tick: Duration::from_nanos(other) });
+            }
+            None => {
+                let upkeep = quanta::Upkeep::new(tick).start().map_err(|_| ClockError::Start)?;
+                Arc::new(upkeep)
+            }
+        };
+        *running = Some((nanos, Arc::downgrade(&upkeep)));
+        let clock = quanta::Clock::new();
+        let source = Source::Coarse { tick: nanos, upkeep: Arc::downgrade(&upkeep), clock };
+        Ok((Clock(source), CoarseHandle { _upkeep: upkeep }))
+    }
+
+    /// A clock that stands still until it is moved, for tests and simulations. It starts at 0, and
+    /// windows are aligned to that.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Clock, Limiter, Quota};
+    ///
+    /// let (clock, time) = Clock::manual();
+    /// let limiter = Limiter::builder(Quota::per_second(1)).clock(clock).build()?;
+    /// assert!(limiter.check().is_allowed());
+    /// assert!(!limiter.check().is_allowed());
+    /// time.advance(Duration::from_secs(1));
+    /// assert!(limiter.check().is_allowed());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn manual() -> (Clock, ManualClock) {
+        let nanos = Arc::new(Counter::new(0));
+        (Clock(Source::Manual(nanos.clone())), ManualClock { nanos })
+    }
+
+    /// Starts counting from now, and says when that is in nanoseconds since the Unix epoch; a
+    /// manual clock starts at 0.
+    pub(crate) fn start(&self) -> (Timer, u64) {
+        let source = self.0.clone();
+        let (ticks, instant) = match &source {
+            Source::Ticks(clock) | Source::Coarse { clock, .. } => (clock.raw(), Instant::now()),
+            Source::System | Source::Manual(_) => (0, Instant::now()),
+        };
+        let unix = match &source {
+            Source::Manual(_) => 0,
+            _ => SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64),
+        };
+        let origin = quanta_origin(&source);
+        (Timer { source, ticks, instant, origin }, unix)
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock::precise()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Ticks(_) => f.write_str("Ticks"),
+            Source::System => f.write_str("System"),
+            Source::Coarse { tick, .. } => write!(f, "Coarse({tick} ns)"),
+            Source::Manual(_) => f.write_str("Manual"),
+        }
+    }
+}
+
+/// The background thread of the process, if it runs: its tick and its handle.
+static RUNNING: Mutex<Option<(u64, Weak<quanta::Handle>)>> = Mutex::new(None);
+
+fn quanta_origin(source: &Source) -> Option<quanta::Instant> {
+    match source {
+        Source::Coarse { clock, .. } => Some(clock.now()),
+        _ => None,
+    }
+}
+
+/// A clock that was started.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    source: Source,
+    ticks: u64,
+    instant: Instant,
+    origin: Option<quanta::Instant>,
+}
+
+impl Timer {
+    /// Nanoseconds since the start.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        match &self.source {
+            Source::Ticks(clock) => clock.delta_as_nanos(self.ticks, clock.raw()),
+            Source::Coarse { clock, upkeep, .. } => {
+                let Some(origin) = self.origin.filter(|_| upkeep.strong_count() > 0) else {
+                    return self.precise();
+                };
+                clock.recent().saturating_duration_since(origin).as_nanos() as u64
+            }
+            Source::Manual(nanos) => {
+                // Acquire: a thread that was told of a new time sees it. Pairs with the Release
+                // in `ManualClock`.
+                nanos.load(Ordering::Acquire)
+            }
+            Source::System => self.precise(),
+        }
+    }
+
+    /// The system's monotonic clock, from the same start.
+    fn precise(&self) -> u64 {
+        self.instant.elapsed().as_nanos() as u64
+    }
+
+    /// The step in which the clock moves.
+    #[inline]
+    pub(crate) fn tick(&self) -> u64 {
+        match &self.source {
+            Source::Coarse { tick, upkeep, .. } if upkeep.strong_count() > 0 => *tick,
+            _ => 1,
+        }
+    }
+}
+
+/// Keeps the thread of [`Clock::coarse`] running.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::Clock;
+///
+/// let (_clock, handle) = Clock::coarse(Duration::from_millis(1))?;
+/// assert!(Clock::coarse(Duration::from_millis(2)).is_err());
+/// drop(handle);
+/// # Ok::<(), tollgate::ClockError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "the clock is precise again when the handle is dropped"]
+pub struct CoarseHandle {
+    _upkeep: Arc<quanta::Handle>,
+}
+
+/// Moves the time of a [`Clock::manual`]. Clones move the same time.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::Clock;
+///
+/// let (_clock, time) = Clock::manual();
+/// time.advance(Duration::from_secs(2));
+/// time.set(Duration::from_secs(1)); // it may go back
+/// assert_eq!(time.now(), Duration::from_secs(1));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ManualClock {
+    nanos: Arc<Counter>,
+}
+
+impl ManualClock {
+    /// Moves the time forward, to 584 years at the most.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate::Clock;
+    /// let (_clock, time) = Clock::manual();
+    /// time.advance(Duration::from_millis(5));
+    /// assert_eq!(time.now(), Duration::from_millis(5));
+    /// ```
+    pub fn advance(&self, by: Duration) {
+        let by = nanos(by);
+        let forward = |now: u64| Some(now.saturating_add(by));
+        // Release: as in `set`. The closure never declines.
+        let _ = self.nanos.fetch_update(Ordering::Release, Ordering::Relaxed, forward);
+    }
+
+    /// Sets the time since the start, forward or back.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate::Clock;
+    /// let (_clock, time) = Clock::manual();
+    /// time.set(Duration::from_secs(60));
+    /// assert_eq!(time.now(), Duration::from_secs(60));
+    /// ```
+    pub fn set(&self, to: Duration) {
+        // Release: what was done before the time was moved is seen by who reads the new time.
+        // Pairs with the Acquire in `Timer::now`.
+        self.nanos.store(nanos(to), Ordering::Release);
+    }
+
+    /// The time since the start.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate::Clock;
+    /// assert_eq!(Clock::manual().1.now(), Duration::ZERO);
+    /// ```
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        // Acquire: as in `Timer::now`.
+        Duration::from_nanos(self.nanos.load(Ordering::Acquire))
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Why a coarse clock could not be had.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::Clock;
+///
+/// let error = Clock::coarse(Duration::ZERO).unwrap_err();
+/// assert_eq!(error.to_string(), "coarse clock: a tick of 0ns; it must be from 1ns to 1s");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClockError {
+    /// The tick is out of range.
+    Tick {
+        /// The tick asked for.
+        tick: Duration,
+    },
+    /// The process has a coarse clock already, with another tick.
+    Running {
+        /// The tick of the clock that runs.
+        tick: Duration,
+    },
+    /// The thread could not be started: another part of the process runs quanta's upkeep, or the
+    /// system has no thread left.
+    Start,
+}
+
+impl fmt::Display for ClockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClockError::Tick { tick } => {
+                write!(f, "coarse clock: a tick of {tick:?}; it must be from 1ns to 1s")
+            }
+            ClockError::Running { tick } => {
+                write!(f, "coarse clock: one with a tick of {tick:?} is running; ")?;
+                write!(f, "use the same tick, or drop its handle first")
+            }
+            ClockError::Start => {
+                write!(f, "coarse clock: its thread could not be started; ")?;
+                write!(f, "is quanta's upkeep running in this process already?")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ClockError {}
+
+/// Whether the kernel keeps its own time by the processor's counter. The processor's word alone is
+/// not enough: a kernel that found the counters of two cores apart says so here.
+fn kernel_trusts_counter() -> bool {
+    static TRUSTS: OnceLock<bool> = OnceLock::new();
+    const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    *TRUSTS.get_or_init(|| std::fs::read_to_string(SOURCE).is_ok_and(|name| name.trim() == "tsc"))
+}

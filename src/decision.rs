@@ -1,0 +1,243 @@
+//! The decision: the answer, and what a caller may ask of it afterwards.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::algorithm::{Algorithm, Layout};
+use crate::slope::Slope;
+use crate::terms::{Line, Reading, Terms};
+
+/// How a decision came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Admitted,
+    Refused,
+    /// Admitted without a cell, by `Overflow::Admit`.
+    AdmittedFull,
+    /// Refused for want of a cell, by `Overflow::Refuse`.
+    RefusedFull,
+}
+
+/// The answer to "may this key do this now?".
+///
+/// It is a plain value, made under one quota and belonging to it whatever changes later. The
+/// answer itself costs nothing to read; [`remaining`](Decision::remaining) and the waits are
+/// computed when they are asked for (a division each).
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Clock, Limiter, Quota};
+///
+/// let (clock, time) = Clock::manual();
+/// let limiter = Limiter::builder(Quota::per_second(2)).clock(clock).build()?;
+///
+/// let first = limiter.check();
+/// assert!(first.is_allowed());
+/// assert_eq!((first.limit(), first.remaining()), (2, 1));
+///
+/// limiter.check();
+/// let third = limiter.check();
+/// assert!(!third.is_allowed());
+/// assert_eq!(third.retry_after(), Some(Duration::from_millis(500)));
+///
+/// time.advance(Duration::from_millis(500));
+/// assert!(limiter.check().is_allowed());
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+#[derive(Clone, Copy)]
+#[must_use]
+pub struct Decision {
+    terms: Terms,
+    reading: Reading,
+    /// The key's time after the call.
+    time: u64,
+    cost: u64,
+    /// The clock's tick, to which waits are rounded up; 1 for an exact clock.
+    tick: u64,
+    outcome: Outcome,
+}
+
+impl Decision {
+    #[inline]
+    pub(crate) fn new(
+        outcome: Outcome,
+        terms: &Terms,
+        reading: &Reading,
+        time: u64,
+        cost: u64,
+    ) -> Decision {
+        Decision { terms: *terms, reading: *reading, time, cost, tick: 1, outcome }
+    }
+
+    /// The same decision by a clock that moves in ticks of this many nanoseconds.
+    #[inline]
+    pub(crate) fn with_tick(self, tick: u64) -> Decision {
+        Decision { tick, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Whether the call may go ahead.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// assert!(!Limiter::new(Quota::per_second(0))?.check().is_allowed());
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn is_allowed(&self) -> bool {
+        matches!(self.outcome, Outcome::Admitted | Outcome::AdmittedFull)
+    }
+
+    /// Whether the table had no cell for the key, so that the overflow policy answered and not
+    /// the quota. Never for a [`Limiter`](crate::Limiter).
+    ///
+    /// ```
+    /// # use tollgate::{KeyedLimiter, Quota};
+    /// let limiter: KeyedLimiter<str> = KeyedLimiter::builder(Quota::per_second(10)).build()?;
+    /// assert!(!limiter.check("key").is_full());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        matches!(self.outcome, Outcome::AdmittedFull | Outcome::RefusedFull)
+    }
+
+    /// The burst of a bucket, or the limit of a window, in tokens.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_second(10).burst(25))?;
+    /// assert_eq!(limiter.check().limit(), 25);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.terms.layout.limit
+    }
+
+    /// Whole tokens that could be spent at the time of the decision, after it.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// assert_eq!(limiter.check_n(3).remaining(), 7);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        if self.is_full() {
+            return 0;
+        }
+        self.terms.remaining(self.time, &self.reading)
+    }
+
+    /// How long to wait before the same call is admitted: zero if it was, `None` for never.
+    ///
+    /// After exactly this wait the same call is admitted, nobody else having called; one
+    /// nanosecond earlier it is refused. It never is where the cost is above the burst or the
+    /// limit is 0. With a coarse clock the wait is rounded up to the clock's tick. When the table
+    /// is full, it is the time until a cell falls idle.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_second(10))?;
+    /// assert_eq!(limiter.check().retry_after(), Some(Duration::ZERO));
+    /// assert_eq!(limiter.check_n(11).retry_after(), None);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.outcome {
+            Outcome::Admitted | Outcome::AdmittedFull => Some(Duration::ZERO),
+            Outcome::Refused => {
+                self.whole_ticks(self.terms.wait(self.time, &self.reading, self.cost))
+            }
+            Outcome::RefusedFull => self.reset_after(),
+        }
+    }
+
+    /// How long until everything is back and the key is as new, nobody having called: `None` for
+    /// never, which is a limit of 0.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate::{Clock, Limiter, Quota};
+    /// let limiter = Limiter::builder(Quota::per_second(10)).clock(Clock::manual().0).build()?;
+    /// assert_eq!(limiter.check_n(3).reset_after(), Some(Duration::from_millis(300)));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn reset_after(&self) -> Option<Duration> {
+        self.whole_ticks(self.terms.restored_in(self.time, &self.reading))
+    }
+
+    /// How long to hold this call so that calls leave at the quota's rate: for an admitted call of
+    /// [`Algorithm::LeakyBucket`], else zero.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use tollgate::{Algorithm, Clock, Limiter, Quota};
+    ///
+    /// let limiter = Limiter::builder(Quota::per_second(10).burst(3))
+    ///     .algorithm(Algorithm::LeakyBucket)
+    ///     .clock(Clock::manual().0)
+    ///     .build()?;
+    /// let delays = [(); 3].map(|()| limiter.check().delay().as_millis());
+    /// assert_eq!(delays, [0, 100, 200]);
+    /// assert!(!limiter.check().is_allowed());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        if self.outcome != Outcome::Admitted {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(self.terms.delay(self.time, &self.reading, self.cost))
+    }
+
+    /// Waits end at a tick of the clock: rounded up.
+    fn whole_ticks(&self, nanos: Option<u64>) -> Option<Duration> {
+        let nanos = nanos?;
+        Some(Duration::from_nanos(nanos.checked_next_multiple_of(self.tick).unwrap_or(nanos)))
+    }
+}
+
+/// A refusal that was never asked for: what to fill a slice with before
+/// [`check_many`](crate::KeyedLimiter::check_many) writes the answers into it.
+impl Default for Decision {
+    fn default() -> Decision {
+        let layout = Layout {
+            slope: Slope::ZERO,
+            unit: 1,
+            room: 0,
+            limit: 0,
+            count_bits: 0,
+            window: 0,
+        };
+        let line = Line { slope: Slope::ZERO, origin: 0, lead: 0, base: 0, fraction: 0 };
+        let algorithm = Algorithm::TokenBucket;
+        let terms = Terms { sequence: 0, epoch: 0, algorithm, layout, line };
+        Decision::new(Outcome::Refused, &terms, &Reading { now: 0, position: 0 }, 0, 1)
+    }
+}
+
+impl fmt::Debug for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decision")
+            .field("allowed", &self.is_allowed())
+            .field("full", &self.is_full())
+            .field("limit", &self.limit())
+            .field("remaining", &self.remaining())
+            .field("retry_after", &self.retry_after())
+            .field("reset_after", &self.reset_after())
+            .field("delay", &self.delay())
+            .finish()
+    }
+}

@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+
+// In the order in which data flows: key, hash, bucket, cell, algorithm, decision.
+mod builder;
+mod clock;
+mod limiter;
+
+mod keyed;
+
+mod hash;
+mod memory;
+mod table;
+
+mod cell;
+mod word;
+
+mod algorithm;
+mod policy;
+mod quota;
+mod slope;
+mod terms;
+
+mod decision;
+mod stats;
+
+mod sync;
+
+
+pub use algorithm::Algorithm;
+pub use builder::{BuildError, Builder, KeyedBuilder, Overflow};
+pub use clock::{Clock, ClockError, CoarseHandle, ManualClock};
+pub use decision::Decision;
+pub use hash::Hasher;
+pub use keyed::KeyedLimiter;
+pub use limiter::Limiter;
+pub use quota::{Quota, QuotaError};
+pub use stats::Stats;

@@ -1,0 +1,355 @@
+//! The limiter of one state: a global limit, or one that the caller keeps beside its own object.
+
+use core::fmt;
+use core::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use crate::builder::Builder;
+use crate::cell::{self, Attempt};
+use crate::clock::Timer;
+use crate::decision::{Decision, Outcome};
+use crate::policy::{Policy, Walk};
+use crate::quota::{Quota, QuotaError};
+use crate::stats::{Counts, Stats};
+use crate::sync::{Atomic, Ordering};
+use crate::terms::{Reading, Terms};
+use crate::word::{LIVE_FROM, Word};
+
+/// One limit: a single state, without keys.
+///
+/// All threads decide on one word, so a limit that many cores hit at once goes as fast as one
+/// cache line moves between them, some ten million decisions a second in all.
+///
+/// ```
+/// use tollgate::{Limiter, Quota};
+///
+/// static QUOTA: Quota = Quota::per_second(1000).burst(50);
+/// let limiter = Limiter::new(QUOTA)?;
+/// assert!(limiter.check().is_allowed());
+/// # Ok::<(), tollgate::QuotaError>(())
+/// ```
+pub struct Limiter {
+    state: State,
+    policy: Policy,
+    counts: Counts,
+    timer: Timer,
+}
+
+/// The word, on a line of its own.
+#[derive(Debug)]
+struct State(CachePadded<Atomic<Word>>);
+
+impl Walk for State {
+    fn walk(&self, policy: &Policy) {
+        while !cell::translate(&self.0, policy) {}
+    }
+
+    fn start(&self) {}
+
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+impl Limiter {
+    /// A token bucket by the precise clock.
+    ///
+    /// # Errors
+    ///
+    /// [`QuotaError`] if the quota cannot be counted.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// assert!(Limiter::new(Quota::per_second(10))?.check().is_allowed());
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    pub fn new(quota: Quota) -> Result<Limiter, QuotaError> {
+        match Limiter::builder(quota).build() {
+            Ok(limiter) => Ok(limiter),
+            Err(crate::BuildError::Quota(error)) => Err(error),
+            // A limiter of one state asks for no capacity and no pages.
+            Err(_) => Err(QuotaError::Period { period: quota.period() }),
+        }
+    }
+
+    /// Starts to build one with other choices.
+    ///
+    /// ```
+    /// # use tollgate::{Algorithm, Limiter, Quota};
+    /// let builder = Limiter::builder(Quota::per_second(10)).algorithm(Algorithm::FixedWindow);
+    /// assert!(builder.build()?.check().is_allowed());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn builder(quota: Quota) -> Builder {
+        Builder::new(quota)
+    }
+
+    pub(crate) fn from_parts(policy: Policy, timer: Timer) -> Limiter {
+        let idle = Word::live(LIVE_FROM, 0, 0);
+        let state = State(CachePadded::new(Atomic::new(idle)));
+        Limiter { state, policy, counts: Counts::new(), timer }
+    }
+
+    /// May this be done now? Costs one token if it may: `check_n(1)`.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(1))?;
+    /// assert!(limiter.check().is_allowed());
+    /// assert!(!limiter.check().is_allowed());
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[inline]
+    pub fn check(&self) -> Decision {
+        self.check_n(1)
+    }
+
+    /// May this be done now, at a cost of so many tokens? All of them are taken, or none. A cost
+    /// of 0 is always admitted and changes nothing.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// assert!(!limiter.check_n(11).is_allowed());
+    /// assert!(limiter.check_n(10).is_allowed());
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[inline]
+    pub fn check_n(&self, cost: u64) -> Decision {
+        self.check_at(cost, self.timer.now()).with_tick(self.timer.tick())
+    }
+
+    /// The real one: `now` is the time in nanoseconds since the limiter was built, by whichever
+    /// clock the caller likes. It may stand still, step back and jump.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_second(1))?;
+    /// assert!(limiter.check_at(1, 5_000_000_000).is_allowed());
+    /// assert!(!limiter.check_at(1, 5_999_999_999).is_allowed());
+    /// assert!(limiter.check_at(1, 6_000_000_000).is_allowed());
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[inline]
+    pub fn check_at(&self, cost: u64, now: u64) -> Decision {
+        if cost == 0 {
+            return self.peek_at(0, now);
+        }
+        loop {
+            let (word, terms, reading) = self.look(now);
+            let time = word.time();
+            let outcome = match cell::charge(&self.state.0, word, time, &terms, &reading, cost) {
+                Attempt::Charged(time) => (Outcome::Admitted, time),
+                Attempt::Refused(time) => (Outcome::Refused, time),
+                Attempt::Moved => {
+                    self.counts.retried();
+                    continue;
+                }
+            };
+            self.counts.decided(outcome.0);
+            return Decision::new(outcome.0, &terms, &reading, outcome.1, cost);
+        }
+    }
+
+    /// What [`check`](Limiter::check) would answer now; takes nothing, and is not counted.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_second(10))?;
+    /// assert_eq!(limiter.peek().remaining(), 10);
+    /// assert_eq!(limiter.peek().remaining(), 10);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[inline]
+    pub fn peek(&self) -> Decision {
+        self.peek_at(1, self.timer.now()).with_tick(self.timer.tick())
+    }
+
+    /// What [`check_at`](Limiter::check_at) would answer; takes nothing, and is not counted.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_second(10))?;
+    /// assert!(!limiter.peek_at(11, 0).is_allowed());
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    pub fn peek_at(&self, cost: u64, now: u64) -> Decision {
+        let (word, terms, reading) = self.look(now);
+        let admitted = terms.charge(word.time(), &reading, cost).is_some();
+        let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
+        Decision::new(outcome, &terms, &reading, word.time(), cost)
+    }
+
+    /// Gives tokens back, never above a full bucket or below an empty window.
+    ///
+    /// It is the caller's grant, not an undo: what the passing of time has given back since the
+    /// charge, it has given already.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// limiter.check_n(4);
+    /// limiter.refund(3);
+    /// assert_eq!(limiter.peek().remaining(), 9);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    pub fn refund(&self, tokens: u64) {
+        self.refund_at(tokens, self.timer.now());
+    }
+
+    /// Gives tokens back at a time of the caller's: see [`refund`](Limiter::refund).
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// limiter.check_at(4, 0);
+    /// limiter.refund_at(3, 0);
+    /// assert_eq!(limiter.peek_at(1, 0).remaining(), 9);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    pub fn refund_at(&self, tokens: u64, now: u64) {
+        loop {
+            let (word, terms, reading) = self.look(now);
+            let Some(time) = terms.give_back(word.time(), &reading, tokens) else { return };
+            if cell::replace(&self.state.0, word, time, &terms) {
+                return;
+            }
+        }
+    }
+
+    /// Makes the limiter as new: all tokens are there again.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// limiter.check_n(10);
+    /// limiter.reset();
+    /// assert_eq!(limiter.peek().remaining(), 10);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    pub fn reset(&self) {
+        loop {
+            let (word, terms, _) = self.look(self.timer.now());
+            // Time 0 is idle in every epoch; `replace` raises it to the lowest live one.
+            if cell::replace(&self.state.0, word, 0, &terms) {
+                return;
+            }
+        }
+    }
+
+    /// Puts another quota in force; see [`KeyedLimiter::set_quota`](crate::KeyedLimiter::set_quota).
+    ///
+    /// # Errors
+    ///
+    /// [`QuotaError`] if the quota cannot be counted; the old one then stays in force.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// limiter.check_n(10);
+    /// limiter.set_quota(Quota::per_hour(20))?;
+    /// assert_eq!(limiter.peek().remaining(), 10);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    pub fn set_quota(&self, quota: Quota) -> Result<(), QuotaError> {
+        self.set_quota_at(quota, self.timer.now())
+    }
+
+    /// Puts another quota in force from a time of the caller's on.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_quota`](Limiter::set_quota).
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// limiter.set_quota_at(Quota::per_hour(20), 7)?;
+    /// assert_eq!(limiter.quota(), Quota::per_hour(20));
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    pub fn set_quota_at(&self, quota: Quota, now: u64) -> Result<(), QuotaError> {
+        self.policy.set_quota(&quota, now, &self.state)
+    }
+
+    /// The quota in force.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// assert_eq!(Limiter::new(Quota::per_hour(10))?.quota(), Quota::per_hour(10));
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[must_use]
+    pub fn quota(&self) -> Quota {
+        self.policy.quota()
+    }
+
+    /// Time since the limiter was built, by its clock: what [`check_at`](Limiter::check_at) calls
+    /// `now`.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// assert!(limiter.now() < std::time::Duration::from_secs(60));
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        Duration::from_nanos(self.timer.now())
+    }
+
+    /// Bytes that the limiter holds: 8 kB, nearly all of it statistics, and never more.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// assert!(Limiter::new(Quota::per_hour(10))?.memory() < 10_000);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of::<Limiter>() + self.counts.bytes()
+    }
+
+    /// What the limiter has done so far.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// limiter.check();
+    /// assert_eq!(limiter.stats().admitted, 1);
+    /// # Ok::<(), tollgate::QuotaError>(())
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.counts.snapshot()
+    }
+
+    /// The word, in the current epoch, and terms that were in force after it was loaded.
+    #[inline]
+    fn look(&self, now: u64) -> (Word, Terms, Reading) {
+        loop {
+            let (terms, reading) = self.policy.read(now, &self.state);
+            // Acquire: the terms of the word's epoch are seen with it. Pairs with the Release that
+            // wrote it.
+            let word = self.state.0.load(Ordering::Acquire);
+            if !self.policy.is_current(&terms) {
+                continue;
+            }
+            if word.epoch() == terms.epoch & 1 {
+                return (word, terms, reading);
+            }
+            cell::translate(&self.state.0, &self.policy);
+        }
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter")
+            .field("quota", &self.quota())
+            .field("now", &self.now())
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,321 @@
+//! The policy: the quota in force, published so that no decision ever sees half of it.
+//!
+//! Two slots take turns. A publication writes the slot that is not in use and then moves
+//! `sequence`; a reader loads `sequence`, the slot, and `sequence` again, and starts over if it
+//! moved. Readers never wait: a stopped publisher leaves the old slot in force.
+//!
+//! A change that keeps the units (most do: see `lay_out_like`) is one publication, and every word
+//! in the table keeps its meaning. A change of units is a new *epoch*: words carry its parity,
+//! whoever meets a word of the epoch before translates it first, and the changer walks the table
+//! once, so that no such word is left when the next epoch may come. Changers exclude each other;
+//! deciders know nothing of the lock.
+
+use crate::algorithm::{Algorithm, Layout, RENEW_AT, Translation};
+use crate::quota::{Quota, QuotaError};
+use crate::slope::Slope;
+use crate::sync::{Atomic, Counter, Mutex, Ordering, lock, try_lock};
+use crate::terms::{Line, Reading, Terms};
+
+/// Words of the terms; every decision loads them.
+const TERMS: usize = 13;
+/// Words of the translation and the quota, which few ask for.
+const TRANSLATION: usize = 6;
+const QUOTA: usize = 6;
+
+/// One publication. On lines of its own, as every decision reads it and only a change writes it.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Slot {
+    terms: [Atomic<u64>; TERMS],
+    translation: [Atomic<u64>; TRANSLATION],
+    quota: [Atomic<u64>; QUOTA],
+}
+
+/// The quota in force.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    /// `[count:63 | epoch parity:1]`: the publications so far, and the parity of their epoch. The
+    /// count's lowest bit names the slot.
+    sequence: Atomic<u64>,
+    slots: [Slot; 2],
+    algorithm: Algorithm,
+    /// The limiter's time 0 in nanoseconds since the Unix epoch, to which windows are aligned.
+    unix_origin: u64,
+    /// 1 once a call has brought its own quota; see [`QuotaError::AskedPerCall`].
+    asked_per_call: Counter,
+    change: Mutex<Change>,
+}
+
+/// What changers pass on to each other.
+#[derive(Debug)]
+struct Change {
+    /// Whether no word of the epoch before the current one is left.
+    walked: bool,
+}
+
+/// What a new epoch leaves to be done to the words of the one before.
+pub(crate) trait Walk {
+    /// Translates every word that is left of the epoch before.
+    fn walk(&self, policy: &Policy);
+    /// Starts a walk that others will go on with, a little each. Called before the epoch changes.
+    fn start(&self);
+    /// Whether a started walk has come to its end.
+    fn is_done(&self) -> bool;
+}
+
+impl Policy {
+    pub(crate) fn new(
+        algorithm: Algorithm,
+        quota: &Quota,
+        unix_origin: u64,
+    ) -> Result<Policy, QuotaError> {
+        let layout = algorithm.lay_out(quota)?;
+        let lead = lead(&layout, unix_origin, 0);
+        let line = Line::fresh(&layout, 0, lead);
+        let terms = Terms { sequence: 0, epoch: 0, algorithm, layout, line };
+        let policy = Policy {
+            sequence: Atomic::new(0),
+            slots: [Slot::new(), Slot::new()],
+            algorithm,
+            unix_origin,
+            asked_per_call: Counter::new(0),
+            change: Mutex::new(Change { walked: true }),
+        };
+        policy.slots[0].write(&terms, &Translation::default(), quota);
+        Ok(policy)
+    }
+
+    /// A copy of the terms in force.
+    #[inline]
+    pub(crate) fn load(&self) -> Terms {
+        self.consistent(|slot, sequence| slot.read_terms(sequence, self.algorithm))
+    }
+
+    /// The terms with the way to read a word of the epoch before.
+    pub(crate) fn load_with_translation(&self) -> (Terms, Translation) {
+        self.consistent(|slot, sequence| {
+            (slot.read_terms(sequence, self.algorithm), slot.read_translation())
+        })
+    }
+
+    /// The quota in force.
+    pub(crate) fn quota(&self) -> Quota {
+        self.consistent(|slot, _| Quota::from_words(slot.quota.each_ref().map(load)))
+    }
+
+    /// Reads the slot in force, and again if it was replaced meanwhile.
+    #[inline]
+    fn consistent<T>(&self, read: impl Fn(&Slot, u64) -> T) -> T {
+        loop {
+            // Acquire: pairs with the Release store in `publish`, so that the slot's fields are
+            // at least as new as the sequence that names it.
+            let sequence = self.sequence.load(Ordering::Acquire);
+            let value = read(&self.slots[(sequence >> 1 & 1) as usize], sequence);
+            // A field of a later publication into this slot brings the sequence of the one
+            // between with it (the fields are stored with Release and loaded with Acquire), so
+            // Relaxed sees that it moved.
+            if self.sequence.load(Ordering::Relaxed) == sequence {
+                return value;
+            }
+        }
+    }
+
+    /// Whether `terms` were in force at a moment after every load that came before this call.
+    #[inline]
+    pub(crate) fn is_current(&self, terms: &Terms) -> bool {
+        // Relaxed: the word loaded before was loaded with Acquire, which keeps this load behind
+        // it; and a word of a later epoch was written by a thread that had seen its sequence.
+        self.sequence.load(Ordering::Relaxed) == terms.sequence
+    }
+
+    /// The terms in force and the moment `now` on their line; renews the range first if it runs
+    /// low.
+    #[inline]
+    pub(crate) fn read(&self, now: u64, walk: &impl Walk) -> (Terms, Reading) {
+        let terms = self.load();
+        let reading = terms.read(now);
+        if terms.must_renew(&reading) {
+            return self.renew(now, walk);
+        }
+        (terms, reading)
+    }
+
+    /// Puts `quota` in force from `now` on.
+    pub(crate) fn set_quota(
+        &self,
+        quota: &Quota,
+        now: u64,
+        walk: &impl Walk,
+    ) -> Result<(), QuotaError> {
+        let layout = self.algorithm.lay_out(quota)?;
+        let mut change = lock(&self.change);
+        let current = self.load();
+        let now = now.max(current.line.origin);
+        let (position, _) = current.line.position_and_fraction(now);
+        let same_units = self.algorithm.lay_out_like(&current.layout, quota);
+        match same_units.filter(|_| position <= RENEW_AT >> current.layout.count_bits) {
+            Some(layout) => self.continue_line(&current, layout, quota, now),
+            None if self.is_asked_per_call() => return Err(QuotaError::AskedPerCall),
+            None => {
+                self.begin_epoch(&mut change, &current, layout, quota, now, walk);
+                walk.walk(self);
+                change.walked = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// The layout of a quota that a call brings; marks the limiter as one that is asked so.
+    pub(crate) fn lay_out_per_call(&self, quota: &Quota) -> Result<Layout, QuotaError> {
+        if self.algorithm != Algorithm::Gcra {
+            return Err(QuotaError::PerCall { algorithm: self.algorithm });
+        }
+        if !self.is_asked_per_call() {
+            // Relaxed: a flag for the changers, who read it under their lock; nothing hangs on it
+            // but their refusal.
+            self.asked_per_call.store(1, Ordering::Relaxed);
+        }
+        let layout = self.algorithm.lay_out(quota)?;
+        // Time does not stand still for one call alone, so a limit of 0 has no room instead.
+        let room = if layout.slope.is_zero() { 0 } else { layout.room };
+        Ok(Layout { slope: Slope::ONE, room, ..layout })
+    }
+
+    fn is_asked_per_call(&self) -> bool {
+        // Relaxed: as in `ask_per_call`.
+        self.asked_per_call.load(Ordering::Relaxed) != 0
+    }
+
+    /// Moves the range of the word up to `now`. One decision in years comes here.
+    #[cold]
+    fn renew(&self, now: u64, walk: &impl Walk) -> (Terms, Reading) {
+        // Whoever finds the lock taken does not wait: until the new epoch is out, time stands
+        // still for it at the end of the range.
+        if let Some(mut change) = try_lock(&self.change) {
+            let current = self.load();
+            if current.must_renew(&current.read(now)) {
+                let quota = self.quota();
+                if let Ok(layout) = self.algorithm.lay_out(&quota) {
+                    self.begin_epoch(&mut change, &current, layout, &quota, now, walk);
+                }
+            }
+        }
+        let terms = self.load();
+        (terms, terms.read(now))
+    }
+
+    /// The same units from now on: the clock goes on from where it is, with another slope.
+    fn continue_line(&self, current: &Terms, layout: Layout, quota: &Quota, now: u64) {
+        let line = if layout.slope == current.layout.slope {
+            current.line
+        } else {
+            let (base, fraction) = current.line.position_and_fraction(now);
+            Line { slope: layout.slope, origin: now, lead: 0, base, fraction }
+        };
+        let translation = self.load_with_translation().1;
+        self.publish(&Terms { layout, line, ..*current }, &translation, quota);
+    }
+
+    /// Other units from now on. The walk of the epoch before must be over: one parity bit tells
+    /// two epochs apart, not three.
+    fn begin_epoch(
+        &self,
+        change: &mut Change,
+        current: &Terms,
+        layout: Layout,
+        quota: &Quota,
+        now: u64,
+        walk: &impl Walk,
+    ) {
+        if !change.walked && !walk.is_done() {
+            walk.walk(self);
+        }
+        let (from, from_fraction) = current.line.position_and_fraction(now);
+        let line = Line::fresh(&layout, now, lead(&layout, self.unix_origin, now));
+        // Where the new unit is a whole number of nanoseconds, rounding a debt up admits at the
+        // exact nanosecond; else rounding down admits at most a unit early, never late.
+        let round_up = u64::from(layout.slope.is_whole());
+        let to = line.base;
+        let translation = if self.algorithm.has_windows() {
+            let (from_unit, to_unit) = (current.layout.count_bits, layout.count_bits);
+            let (from_unit, to_unit) = (u64::from(from_unit), u64::from(to_unit));
+            Translation { from, from_fraction: 0, from_unit, to, to_unit, round_up: 0 }
+        } else {
+            let (from_unit, to_unit) = (current.layout.unit, layout.unit);
+            Translation { from, from_fraction, from_unit, to, to_unit, round_up }
+        };
+        let terms = Terms { epoch: current.epoch + 1, layout, line, ..*current };
+        change.walked = false;
+        walk.start();
+        self.publish(&terms, &translation, quota);
+    }
+
+    /// Only under the changers' lock.
+    fn publish(&self, terms: &Terms, translation: &Translation, quota: &Quota) {
+        // Relaxed: only changers write it, one after the other.
+        let count = (self.sequence.load(Ordering::Relaxed) >> 1) + 1;
+        let sequence = count << 1 | terms.epoch & 1;
+        self.slots[(count & 1) as usize].write(terms, translation, quota);
+        // Release: publishes the slot. Pairs with the Acquire load in `consistent`.
+        self.sequence.store(sequence, Ordering::Release);
+    }
+}
+
+/// Nanoseconds that have passed in the window at `now`.
+fn lead(layout: &Layout, unix_origin: u64, now: u64) -> u64 {
+    let unix = u128::from(unix_origin) + u128::from(now);
+    unix.checked_rem(u128::from(layout.window)).unwrap_or(0) as u64
+}
+
+#[inline]
+fn load(field: &Atomic<u64>) -> u64 {
+    // Acquire: whoever sees a field of a later publication also sees the sequence that came
+    // before that store, and so that its slot was replaced. Pairs with the store in `write`.
+    field.load(Ordering::Acquire)
+}
+
+impl Slot {
+    fn new() -> Slot {
+        Slot {
+            terms: [(); TERMS].map(|()| Atomic::new(0)),
+            translation: [(); TRANSLATION].map(|()| Atomic::new(0)),
+            quota: [(); QUOTA].map(|()| Atomic::new(0)),
+        }
+    }
+
+    fn write(&self, terms: &Terms, translation: &Translation, quota: &Quota) {
+        let Terms { sequence: _, epoch, algorithm: _, layout, line } = *terms;
+        let Layout { slope, unit, room, limit, count_bits, window } = layout;
+        let count_bits = u64::from(count_bits);
+        let terms = [
+            epoch, slope.whole, slope.high, slope.low, unit, room, limit, count_bits, window,
+            line.origin, line.lead, line.base, line.fraction,
+        ];
+        let Translation { from, from_fraction, from_unit, to, to_unit, round_up } = *translation;
+        let translation = [from, from_fraction, from_unit, to, to_unit, round_up];
+        let fields = self.terms.iter().chain(&self.translation).chain(&self.quota);
+        let values = terms.into_iter().chain(translation).chain(quota.to_words());
+        for (field, value) in fields.zip(values) {
+            // Release: brings the sequence that is in force now to whoever reads this field too
+            // early, and so makes that reader start over. Pairs with `load`.
+            field.store(value, Ordering::Release);
+        }
+    }
+
+    #[inline]
+    fn read_terms(&self, sequence: u64, algorithm: Algorithm) -> Terms {
+        let [epoch, whole, high, low, unit, room, limit, count_bits, window, rest @ ..] =
+            self.terms.each_ref().map(load);
+        let [origin, lead, base, fraction] = rest;
+        let slope = Slope { whole, high, low };
+        let layout = Layout { slope, unit, room, limit, count_bits: count_bits as u32, window };
+        let line = Line { slope, origin, lead, base, fraction };
+        Terms { sequence, epoch, algorithm, layout, line }
+    }
+
+    fn read_translation(&self) -> Translation {
+        let [from, from_fraction, from_unit, to, to_unit, round_up] =
+            self.translation.each_ref().map(load);
+        Translation { from, from_fraction, from_unit, to, to_unit, round_up }
+    }
+}

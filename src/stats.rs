@@ -1,0 +1,202 @@
+//! Statistics without a locked instruction.
+//!
+//! A thread owns one of 64 slots while it lives, in every limiter the same one, and adds to it
+//! with a plain load and store. Threads beyond that share the last slot and add with locked
+//! instructions. A slot whose thread has ended goes to a later thread, who adds to what is there.
+
+use core::cell::Cell;
+
+use crossbeam_utils::CachePadded;
+
+use crate::decision::Outcome;
+use crate::sync::{Counter, Ordering};
+
+/// Slots of a limiter, the shared one included.
+const SLOTS: usize = 64;
+
+/// The slot of threads that own none.
+const SHARED: usize = SLOTS - 1;
+
+/// What a limiter has done since it was built, as a sum over its threads.
+///
+/// The counts are read one by one while threads go on counting, so they belong to about one
+/// moment, not exactly. Each decision is counted once, as one of the first five.
+///
+/// ```
+/// use tollgate::{KeyedLimiter, Quota};
+///
+/// let limiter: KeyedLimiter<str> = KeyedLimiter::builder(Quota::per_hour(1)).build()?;
+/// limiter.check("key");
+/// limiter.check("key");
+/// let stats = limiter.stats();
+/// assert_eq!((stats.admitted, stats.refused), (1, 1));
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Calls admitted by the quota.
+    pub admitted: u64,
+    /// Calls refused by the quota.
+    pub refused: u64,
+    /// Calls admitted because the table was full, by `Overflow::Admit`.
+    pub admitted_full: u64,
+    /// Calls refused because the table was full, by `Overflow::Refuse`.
+    pub refused_full: u64,
+    /// Live keys forgotten because the table was full, by `Overflow::EvictNearest`.
+    pub evicted: u64,
+    /// Idle keys forgotten to make room: no answer changes by it.
+    pub reclaimed: u64,
+    /// Swaps that were tried again because another thread came first.
+    pub retries: u64,
+}
+
+/// One thread's counts; a line for itself.
+#[derive(Debug, Default)]
+struct Slot {
+    counts: [Counter; 7],
+}
+
+/// The slots of a limiter.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    slots: Box<[CachePadded<Slot>]>,
+}
+
+const EVICTED: usize = 4;
+const RECLAIMED: usize = 5;
+const RETRIES: usize = 6;
+
+impl Counts {
+    pub(crate) fn new() -> Counts {
+        Counts { slots: (0..SLOTS).map(|_| CachePadded::default()).collect() }
+    }
+
+    /// Counts a decision.
+    #[inline]
+    pub(crate) fn decided(&self, outcome: Outcome) {
+        self.add(outcome as usize);
+    }
+
+    #[cold]
+    pub(crate) fn evicted(&self) {
+        self.add(EVICTED);
+    }
+
+    #[cold]
+    pub(crate) fn reclaimed(&self) {
+        self.add(RECLAIMED);
+    }
+
+    #[cold]
+    pub(crate) fn retried(&self) {
+        self.add(RETRIES);
+    }
+
+    #[inline]
+    fn add(&self, count: usize) {
+        let slot = own_slot();
+        let counter = &self.slots[slot % SLOTS].counts[count];
+        if slot == SHARED {
+            // Relaxed: a sum; nothing is read by it.
+            counter.fetch_add(1, Ordering::Relaxed);
+        } else {
+            // Relaxed, and no locked instruction: no other thread writes this slot.
+            counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// The sums.
+    pub(crate) fn snapshot(&self) -> Stats {
+        let sum = |count: usize| {
+            // Relaxed: counts belong to about one moment.
+            let counts = self.slots.iter().map(|slot| slot.counts[count].load(Ordering::Relaxed));
+            counts.fold(0, u64::wrapping_add)
+        };
+        Stats {
+            admitted: sum(Outcome::Admitted as usize),
+            refused: sum(Outcome::Refused as usize),
+            admitted_full: sum(Outcome::AdmittedFull as usize),
+            refused_full: sum(Outcome::RefusedFull as usize),
+            evicted: sum(EVICTED),
+            reclaimed: sum(RECLAIMED),
+            retries: sum(RETRIES),
+        }
+    }
+
+    /// Bytes of the slots.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val::<[CachePadded<Slot>]>(&self.slots)
+    }
+}
+
+thread_local! {
+    /// This thread's slot, or `SLOTS` while it has not asked for one. Without a destructor, so
+    /// that reading it is one load.
+    static SLOT: Cell<usize> = const { Cell::new(SLOTS) };
+    /// Gives the slot back when the thread ends.
+    static LEASE: Lease = Lease::take();
+}
+
+#[inline]
+fn own_slot() -> usize {
+    let slot = SLOT.get();
+    if slot < SLOTS { slot } else { ask_for_slot() }
+}
+
+#[cold]
+fn ask_for_slot() -> usize {
+    // A thread that is ending has no lease any more, and counts in the shared slot.
+    let slot = LEASE.try_with(|lease| lease.0).unwrap_or(SHARED);
+    SLOT.set(slot);
+    slot
+}
+
+/// The slots that threads own, a bit each. A lock, and not a hot one: a thread comes here twice.
+static OWNED: std::sync::Mutex<u64> = std::sync::Mutex::new(1 << SHARED);
+
+/// A slot for as long as the thread lives.
+struct Lease(usize);
+
+impl Lease {
+    fn take() -> Lease {
+        let mut owned = OWNED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let slot = owned.trailing_ones() as usize;
+        if slot >= SLOTS {
+            return Lease(SHARED);
+        }
+        *owned |= 1 << slot;
+        Lease(slot)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // From here on this thread counts in the shared slot, as its own may be another's soon.
+        SLOT.set(SHARED);
+        if self.0 != SHARED {
+            // The lock orders this thread's last plain store before the next owner's first load.
+            let mut owned = OWNED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *owned &= !(1 << self.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More threads than slots, and slots that change hands: nothing is lost.
+    #[test]
+    fn every_count_arrives() {
+        let counts = Counts::new();
+        for _ in 0..3 {
+            std::thread::scope(|scope| {
+                for _ in 0..SLOTS + 8 {
+                    scope.spawn(|| (0..100).for_each(|_| counts.decided(Outcome::Refused)));
+                }
+            });
+        }
+        assert_eq!(counts.snapshot().refused, 3 * (SLOTS as u64 + 8) * 100);
+    }
+}

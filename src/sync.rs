@@ -1,0 +1,125 @@
+//! The only file that names atomics.
+//!
+//! In production `Atomic<T>` is the typed cell of the `atomic` crate, so that a word can only be
+//! exchanged for a word. Under `--cfg tollgate_loom` it is a thin wrapper of the same face over
+//! loom's `AtomicU64`, and the protocols are model-checked as they are, not as a copy.
+
+pub(crate) use core::sync::atomic::Ordering;
+
+/// A counter beside the protocols: statistics and the manual clock. It is never the place where
+/// a decision is made, so the models leave it out of their state space.
+pub(crate) type Counter = atomic::Atomic<u64>;
+
+#[cfg(not(tollgate_loom))]
+pub(crate) use production::{Atomic, Mutex, lock, try_lock};
+
+#[cfg(tollgate_loom)]
+pub(crate) use model::{Atomic, Mutex, lock, try_lock};
+
+#[cfg(not(tollgate_loom))]
+mod production {
+    pub(crate) use atomic::Atomic;
+    pub(crate) use std::sync::{Mutex, MutexGuard};
+    use std::sync::{PoisonError, TryLockError};
+
+    // Both words of a cell must be swapped in hardware: a lock in their place would break P4.
+    const _: () = assert!(Atomic::<u64>::is_lock_free());
+    const _: () = assert!(Atomic::<crate::word::Word>::is_lock_free());
+
+    /// Locks, whoever panicked while holding the lock: what it guards is only ever replaced whole.
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks if nobody holds the lock.
+    pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+        match mutex.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+#[cfg(tollgate_loom)]
+mod model {
+    use core::marker::PhantomData;
+
+    use loom::sync::MutexGuard;
+    pub(crate) use loom::sync::Mutex;
+    use loom::sync::atomic::AtomicU64;
+
+    use super::Ordering;
+
+    /// What an atomic holds, as the 64 bits that loom can model.
+    pub(crate) trait Bits: Copy {
+        fn from_bits(bits: u64) -> Self;
+        fn bits(self) -> u64;
+    }
+
+    impl Bits for u64 {
+        fn from_bits(bits: u64) -> u64 {
+            bits
+        }
+        fn bits(self) -> u64 {
+            self
+        }
+    }
+
+    /// The face of `atomic::Atomic` over loom's `AtomicU64`.
+    #[derive(Debug)]
+    pub(crate) struct Atomic<T>(AtomicU64, PhantomData<T>);
+
+    impl<T: Bits> Atomic<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Atomic(AtomicU64::new(value.bits()), PhantomData)
+        }
+
+        pub(crate) fn load(&self, order: Ordering) -> T {
+            T::from_bits(self.0.load(order))
+        }
+
+        pub(crate) fn store(&self, value: T, order: Ordering) {
+            self.0.store(value.bits(), order);
+        }
+
+        pub(crate) fn compare_exchange(
+            &self,
+            current: T,
+            new: T,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<T, T> {
+            self.0
+                .compare_exchange(current.bits(), new.bits(), success, failure)
+                .map(T::from_bits)
+                .map_err(T::from_bits)
+        }
+    }
+
+    impl Atomic<u64> {
+        pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+            self.0.fetch_add(value, order)
+        }
+
+        pub(crate) fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
+            self.0.fetch_and(value, order)
+        }
+
+        pub(crate) fn fetch_max(&self, value: u64, order: Ordering) -> u64 {
+            self.0.fetch_max(value, order)
+        }
+    }
+
+    /// Locks. A model that panics has failed already, so poison is of no interest.
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Locks if nobody holds the lock.
+    pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+        mutex.try_lock().ok()
+    }
+}
+#[cfg(tollgate_loom)]
+pub(crate) use model::Bits;

@@ -1,0 +1,170 @@
+//! The bucket: 31 cells and a header in eight cache lines.
+//!
+//! ```text
+//!   line 0: | control | floor | cell 0 | cell 1 | cell 2 |
+//!   line 1: | cell 3  | cell 4  | cell 5  | cell 6  |          cell: | tag | word |
+//!    ...
+//!   line 7: | cell 27 | cell 28 | cell 29 | cell 30 |
+//! ```
+//!
+//! An insert commits on the bucket, not on the cell: `control` is swapped from the value that was
+//! read before the bucket was scanned, so that of two inserts of one key only one can have seen
+//! the bucket without it.
+//!
+//! ```text
+//!   control:  63          31 30        0
+//!            +--------------+-----------+
+//!            | version:33   | valid:31  |
+//!            +--------------+-----------+
+//! ```
+//!
+//! `version` rises with every commit and every walk, `valid` has a bit per cell that holds a
+//! committed key. Bits fall one by one, never together with the version, so no value of the
+//! control word comes back for 2^33 commits.
+//!
+//! `floor` is the latest time (nanoseconds of the limiter) at which a cell of this bucket was
+//! taken from a key. A key that is not in the bucket starts from the later of it and now, so that
+//! a key that was forgotten by a fast clock gains nothing from a slow one.
+
+use crate::sync::{Atomic, Ordering};
+use crate::word::Word;
+
+/// Cells of a bucket. With the header they fill eight lines; models use two.
+pub(crate) const CELLS: usize = if cfg!(tollgate_loom) { 2 } else { 31 };
+
+/// Cells and header.
+const SLOTS: usize = CELLS + 1;
+
+/// Slots of a cache line.
+pub(crate) const SLOTS_PER_LINE: usize = 4;
+
+/// Lines of a bucket.
+pub(crate) const LINES: usize = SLOTS.div_ceil(SLOTS_PER_LINE);
+
+const VERSION_SHIFT: u32 = 31;
+const VERSION_ONE: u64 = 1 << VERSION_SHIFT;
+
+const _: () = assert!(CELLS <= VERSION_SHIFT as usize, "a valid bit for each cell");
+#[cfg(not(tollgate_loom))]
+const _: () = {
+    assert!(size_of::<Cell>() == 16);
+    assert!(size_of::<Bucket>() == 512 && align_of::<Bucket>() == 64);
+    assert!(LINES == 8, "the home line is three bits of the hash");
+};
+
+/// One key's cell.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Cell {
+    /// The key's tag: a 64-bit hash. Written only by the owner of a busy cell.
+    pub(crate) tag: Atomic<u64>,
+    /// The key's state.
+    pub(crate) word: Atomic<Word>,
+}
+
+/// See the module for the picture.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Bucket {
+    control: Atomic<u64>,
+    floor: Atomic<u64>,
+    pub(crate) cells: [Cell; CELLS],
+}
+
+/// A value of the control word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Control(u64);
+
+impl Control {
+    pub(crate) fn version(self) -> u64 {
+        self.0 >> VERSION_SHIFT
+    }
+
+    pub(crate) fn is_valid(self, cell: usize) -> bool {
+        self.0 >> cell & 1 == 1
+    }
+
+    pub(crate) fn without(self, cell: usize) -> Control {
+        Control(self.0 & !(1 << cell))
+    }
+
+    fn committed(self, cell: usize) -> Control {
+        Control((self.0 | 1 << cell).wrapping_add(VERSION_ONE))
+    }
+}
+
+impl Bucket {
+    /// The bucket of zeroed memory, for models and for tables that are too small for pages of
+    /// their own.
+    pub(crate) fn new() -> Bucket {
+        let zero = || Cell { tag: Atomic::new(0), word: Atomic::new(Word::zero()) };
+        Bucket { control: Atomic::new(0), floor: Atomic::new(0), cells: [(); CELLS].map(|()| zero()) }
+    }
+
+    /// The cells from the home line on, each with its number, all of them once.
+    #[inline]
+    pub(crate) fn from_home(&self, home: usize) -> impl Iterator<Item = (usize, &Cell)> {
+        // The header's slot comes out as no cell.
+        let slots = (0..SLOTS).map(move |step| (home * SLOTS_PER_LINE + step) % SLOTS);
+        slots.filter_map(|slot| Some((slot.wrapping_sub(1), self.cells.get(slot.wrapping_sub(1))?)))
+    }
+
+    /// The control word as it is read before a scan, and after a failed commit.
+    pub(crate) fn control(&self) -> Control {
+        // Acquire: the scan must see every cell that was committed up to this version. Pairs with
+        // the Release of `commit`.
+        Control(self.control.load(Ordering::Acquire))
+    }
+
+    /// Whether a tentative cell holds a committed key. The word was loaded with Acquire.
+    pub(crate) fn is_committed(&self, cell: usize) -> bool {
+        // Relaxed: the cell's word brings the clearing of an earlier life's bit with it (the bit
+        // falls before the word turns tentative), and a commit that is missed makes the caller's
+        // own commit fail.
+        Control(self.control.load(Ordering::Relaxed)).is_valid(cell)
+    }
+
+    /// Clears the valid bit of a cell that was taken from a key; before its word turns tentative.
+    pub(crate) fn clear(&self, cell: usize) {
+        // Relaxed: the tentative word is stored with Release after it and brings it along.
+        self.control.fetch_and(!(1 << cell), Ordering::Relaxed);
+    }
+
+    /// Makes the key of `cell` a member, if no insert was committed and no walk begun since
+    /// `seen` was read; else says what the control word is now.
+    pub(crate) fn commit(&self, seen: Control, cell: usize) -> Result<(), Control> {
+        let committed = seen.committed(cell);
+        // Release: publishes the cell's tag and word to the scans that read this version. Pairs
+        // with the Acquire load in `control`. A failure is followed by such a load.
+        self.control
+            .compare_exchange(seen.0, committed.0, Ordering::Release, Ordering::Relaxed)
+            .map(drop)
+            .map_err(|_| self.control())
+    }
+
+    /// Makes every commit fail that was begun before, and says what is valid.
+    pub(crate) fn begin_walk(&self) -> Control {
+        // Acquire: the walk must see the cells committed so far; pairs with `commit`. Release: a
+        // scan that reads this version must see the new epoch's terms; pairs with `control`.
+        Control(self.control.fetch_add(VERSION_ONE, Ordering::AcqRel).wrapping_add(VERSION_ONE))
+    }
+
+    /// The time before which no key that is not here may be judged. Read after a scan.
+    pub(crate) fn floor(&self) -> u64 {
+        // Relaxed: a scan that misses a key has loaded, with Acquire, a word that was stored after
+        // the key's cell was taken, and the floor was raised before that.
+        self.floor.load(Ordering::Relaxed)
+    }
+
+    /// Raises the floor to the time at which a key is about to be forgotten.
+    pub(crate) fn raise_floor(&self, now: u64) {
+        // Relaxed: the swap that takes the cell is a Release and brings it along.
+        self.floor.fetch_max(now, Ordering::Relaxed);
+    }
+
+    /// How many cells hold a key that is not idle, as far as `is_live` can tell.
+    pub(crate) fn count(&self, is_live: impl Fn(Word) -> bool) -> usize {
+        // Relaxed: a count for people; each word is judged by itself.
+        self.cells.iter().filter(|cell| is_live(cell.word.load(Ordering::Relaxed))).count()
+    }
+}

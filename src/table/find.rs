@@ -1,0 +1,182 @@
+//! A decision on a key that is there: no lock, and one swap at the most.
+//!
+//! ```text
+//!   for each cell from the home line on:
+//!       tag differs (a hint)?               next cell
+//!       load the word                       Acquire
+//!       load the tag again                  Acquire, after the word: now they belong together
+//!       tentative and not committed?        next cell
+//!       terms replaced meanwhile?           take the new ones
+//!       word of the epoch before?           translate it, look again
+//!       admitted: swap the word             the one write of a hit
+//!       refused:  load the word once more   still the same? then the refusal stands
+//! ```
+//!
+//! Tag before word would be wrong: the tag of one life with the word of the next charges a
+//! stranger. The first look at the tag is only a hint, which may send a call to the insert, and
+//! that looks properly.
+
+use crate::cell::{self, Attempt};
+use crate::decision::{Decision, Outcome};
+use crate::sync::Ordering;
+use crate::table::bucket::Cell;
+use crate::table::{Call, Place, Table};
+use crate::terms::{Reading, Terms};
+use crate::word::Word;
+
+/// A cell with a key in it, as it was at one moment.
+pub(super) struct Found<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) word: Word,
+    /// The key's time, in the units of the terms it was found under.
+    pub(super) time: u64,
+}
+
+impl Table {
+    /// Decides a call and charges it if it is admitted. The cost is not 0.
+    #[inline]
+    pub(crate) fn decide(&self, call: &Call<'_>) -> Decision {
+        loop {
+            let (mut terms, mut reading) = self.terms(call);
+            while let Some(found) = self.find(call, &mut terms, &mut reading) {
+                let word = &found.cell.word;
+                let cost = call.cost;
+                match cell::charge(word, found.word, found.time, &terms, &reading, cost) {
+                    Attempt::Charged(time) => {
+                        return Decision::new(Outcome::Admitted, &terms, &reading, time, cost);
+                    }
+                    Attempt::Refused(time) => {
+                        return Decision::new(Outcome::Refused, &terms, &reading, time, cost);
+                    }
+                    Attempt::Moved => self.counts.retried(),
+                }
+            }
+            // If nothing comes of the insert, somebody put the key there, or took the cell: look
+            // again. Each turn is caused by a step that another call has completed.
+            if let Some(decision) = self.insert(call) {
+                return decision;
+            }
+        }
+    }
+
+    /// The terms in force for this call, and its moment under them.
+    #[inline]
+    pub(super) fn terms(&self, call: &Call<'_>) -> (Terms, Reading) {
+        let (terms, reading) = self.policy.read(call.now, self);
+        match call.layout {
+            None => (terms, reading),
+            Some(layout) => (Terms { layout, ..terms }, reading),
+        }
+    }
+
+    /// The key's cell under terms that were in force after its word was loaded. Brings the cell
+    /// into the current epoch, and `terms` and `reading` up to date.
+    #[inline]
+    fn find<'a>(
+        &self,
+        call: &Call<'a>,
+        terms: &mut Terms,
+        reading: &mut Reading,
+    ) -> Option<Found<'a>> {
+        let place = &call.place;
+        for (index, cell) in place.bucket.from_home(place.home) {
+            // Relaxed: a hint, see above.
+            if cell.tag.load(Ordering::Relaxed) != place.tag {
+                continue;
+            }
+            loop {
+                // Acquire: pairs with the Release that wrote the word. What the word's life was
+                // built on (tag, cleared valid bit, floor, terms of its epoch) is seen with it.
+                let word = cell.word.load(Ordering::Acquire);
+                // Acquire: a tag of a later life brings that life's busy word, so that the re-read
+                // that confirms a refusal sees that the word has moved. Pairs with the Release
+                // store of the tag.
+                if !word.may_hold_key() || cell.tag.load(Ordering::Acquire) != place.tag {
+                    break;
+                }
+                if !self.policy.is_current(terms) {
+                    (*terms, *reading) = self.terms(call);
+                    continue;
+                }
+                if !word.is_live() {
+                    if !place.bucket.is_committed(index) {
+                        break;
+                    }
+                    // Committed and not yet charged: the key is as one not seen.
+                    return Some(Found { cell, word, time: unseen(place, terms, reading) });
+                }
+                if word.epoch() != terms.epoch & 1 {
+                    cell::translate(&cell.word, &self.policy);
+                    continue;
+                }
+                return Some(Found { cell, word, time: word.time() });
+            }
+        }
+        None
+    }
+
+    /// What the call would be told. Writes nothing but the translation of an old word.
+    pub(crate) fn peek(&self, call: &Call<'_>) -> Decision {
+        loop {
+            let (mut terms, mut reading) = self.terms(call);
+            let time = match self.find(call, &mut terms, &mut reading) {
+                // Relaxed: as the re-read that confirms a refusal.
+                Some(found) if found.cell.word.load(Ordering::Relaxed) == found.word => found.time,
+                None if !has_member(&call.place, None) => unseen(&call.place, &terms, &reading),
+                _ => continue,
+            };
+            let admitted = terms.charge(time, &reading, call.cost).is_some();
+            let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
+            return Decision::new(outcome, &terms, &reading, time, call.cost);
+        }
+    }
+
+    /// Gives the call's cost back to its key. Nothing happens if it has spent none.
+    pub(crate) fn refund(&self, call: &Call<'_>) {
+        let (mut terms, mut reading) = self.terms(call);
+        while let Some(found) = self.find(call, &mut terms, &mut reading) {
+            if !found.word.is_live() {
+                return;
+            }
+            match terms.give_back(found.time, &reading, call.cost) {
+                Some(time) if !cell::replace(&found.cell.word, found.word, time, &terms) => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// Makes a key as one that has not been seen. Its cell stays its own until it is needed.
+    pub(crate) fn reset(&self, call: &Call<'_>) {
+        let (mut terms, mut reading) = self.terms(call);
+        while let Some(found) = self.find(call, &mut terms, &mut reading) {
+            // Time 0 is idle in every epoch; `replace` raises it to the lowest live one.
+            if !found.word.is_live() || cell::replace(&found.cell.word, found.word, 0, &terms) {
+                return;
+            }
+        }
+    }
+}
+
+/// The time of a key that is not in its bucket: as of now, or of the bucket's floor if that is
+/// later. The cells were loaded with Acquire before.
+#[inline]
+pub(super) fn unseen(place: &Place<'_>, terms: &Terms, reading: &Reading) -> u64 {
+    let floor = place.bucket.floor();
+    if floor <= reading.now {
+        return terms.unseen(reading);
+    }
+    terms.unseen(&terms.read(floor))
+}
+
+/// Whether a cell holds the key; one that is `own` does not count.
+pub(super) fn has_member(place: &Place<'_>, own: Option<usize>) -> bool {
+    place.bucket.from_home(place.home).any(|(index, cell)| {
+        // Acquire: as in `find`.
+        let word = cell.word.load(Ordering::Acquire);
+        own != Some(index)
+            && word.may_hold_key()
+            // Relaxed: the word's Acquire brings the tag of its life.
+            && cell.tag.load(Ordering::Relaxed) == place.tag
+            && (word.is_live() || place.bucket.is_committed(index))
+    })
+}

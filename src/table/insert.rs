@@ -1,0 +1,246 @@
+//! A decision on a key that is not there: take a cell, write the tag, commit on the bucket.
+//!
+//! ```text
+//!   read the control word                              Acquire, before the scan
+//!   scan: the key is there after all?                  start over
+//!         choose a free, an idle, or (by policy) the cheapest live cell
+//!   judge the first charge: refused?                   answer; nothing was written
+//!   a live word: raise the floor                       before the cell is taken
+//!   swap the word to busy, generation + 1              from here the cell is ours alone
+//!   a live word: clear its valid bit                   before the tentative word
+//!   write the tag, then the tentative word             Release each
+//!   swap the control word from the value before the scan, with the valid bit and version + 1
+//!       failed: scan the others for the key, judge again, then try again or give the cell back
+//!   swap the tentative word to the first charge        failed: a helper was here; start over
+//! ```
+//!
+//! Nobody waits for a busy or tentative cell. A thread that stops anywhere in here holds one cell;
+//! one that is killed holds it until the limiter is dropped.
+
+use crate::builder::Overflow;
+use crate::cell;
+use crate::decision::{Decision, Outcome};
+use crate::sync::Ordering;
+use crate::table::bucket::{Cell, Control};
+use crate::table::find::{has_member, unseen};
+use crate::table::{Call, Place, Table};
+use crate::terms::{Reading, Terms};
+use crate::word::Word;
+
+/// A cell that can be taken.
+#[derive(Clone, Copy)]
+struct Victim<'a> {
+    index: usize,
+    cell: &'a Cell,
+    word: Word,
+}
+
+/// What a key's first charge is judged by.
+struct First {
+    terms: Terms,
+    reading: Reading,
+    /// The time of a key that is not in the bucket.
+    unseen: u64,
+}
+
+/// What a scan of a bucket without the key has found.
+#[derive(Default)]
+struct Scan<'a> {
+    /// The first free cell from the home line on.
+    free: Option<Victim<'a>>,
+    /// The first idle cell from the home line on. Second choice: taking it raises the floor.
+    idle: Option<Victim<'a>>,
+    /// The live cell with the smallest time: the key with the least to lose.
+    nearest: Option<Victim<'a>>,
+    /// Whether another insert is under way.
+    transient: bool,
+}
+
+impl Table {
+    /// Decides a call whose key was not found; `None` if it has to be looked for again.
+    #[cold]
+    pub(super) fn insert(&self, call: &Call<'_>) -> Option<Decision> {
+        self.help_walk();
+        for patient in [true, false] {
+            let control = call.place.bucket.control();
+            let mut first = self.judge(call);
+            let scan = self.scan(&call.place, control, &first.terms, &first.reading)?;
+            // A word of two epochs on would have passed for one of these terms.
+            if !self.policy.is_current(&first.terms) {
+                return None;
+            }
+            first.unseen = unseen(&call.place, &first.terms, &first.reading);
+            let Some(time) = first.charge(call.cost) else {
+                return Some(first.refused(call.cost));
+            };
+            let evicts = self.overflow == Overflow::EvictNearest;
+            let nearest = scan.nearest.filter(|_| evicts);
+            // Other inserts under way may leave a cell free in a moment: look twice before a live
+            // key is evicted or the bucket is called full.
+            match scan.free.or(scan.idle).or(nearest.filter(|_| !(patient && scan.transient))) {
+                Some(victim) => return self.take(call, victim, control, first, time),
+                None if patient && scan.transient => {}
+                None => return Some(self.overflowed(&scan, &first, call.cost)),
+            }
+        }
+        None
+    }
+
+    /// The terms of a first charge; after the control word was loaded, so that a commit of the
+    /// epoch before can no longer succeed.
+    fn judge(&self, call: &Call<'_>) -> First {
+        let (terms, reading) = self.terms(call);
+        First { terms, reading, unseen: 0 }
+    }
+
+    /// Looks at every cell; `None` if the key is there.
+    fn scan<'a>(
+        &self,
+        place: &Place<'a>,
+        control: Control,
+        terms: &Terms,
+        reading: &Reading,
+    ) -> Option<Scan<'a>> {
+        let mut scan = Scan::default();
+        for (index, cell) in place.bucket.from_home(place.home) {
+            // Acquire: as in `find`; the tag after it needs no more, but is the same load there.
+            let mut word = cell.word.load(Ordering::Acquire);
+            if word.is_live() && word.epoch() != terms.epoch & 1 {
+                cell::translate(&cell.word, &self.policy);
+                // Acquire: as above.
+                word = cell.word.load(Ordering::Acquire);
+            }
+            let victim = Victim { index, cell, word };
+            if word.is_free() {
+                scan.free = scan.free.or(Some(victim));
+                continue;
+            }
+            // Relaxed: the word's Acquire brings the tag of its life.
+            let same_tag = word.may_hold_key() && cell.tag.load(Ordering::Relaxed) == place.tag;
+            if word.is_live() {
+                if same_tag || word.epoch() != terms.epoch & 1 {
+                    // The key itself, or an epoch that began after the terms were loaded.
+                    return None;
+                }
+                if terms.is_idle(word.time(), reading) {
+                    scan.idle = scan.idle.or(Some(victim));
+                } else if scan.nearest.is_none_or(|nearest| word.time() < nearest.word.time()) {
+                    scan.nearest = Some(victim);
+                }
+                // Committed after `control` was read: this insert's commit is going to fail.
+                scan.transient |= !control.is_valid(index);
+            } else {
+                if same_tag && place.bucket.is_committed(index) {
+                    return None;
+                }
+                scan.transient = true;
+            }
+        }
+        Some(scan)
+    }
+
+    /// Takes the victim's cell for the key and commits it with its first charge.
+    fn take(
+        &self,
+        call: &Call<'_>,
+        victim: Victim<'_>,
+        control: Control,
+        first: First,
+        time: u64,
+    ) -> Option<Decision> {
+        let Victim { index, cell, word } = victim;
+        let bucket = call.place.bucket;
+        if word.is_live() {
+            bucket.raise_floor(first.reading.now);
+        }
+        let busy = word.busy();
+        // Release: brings the floor along. Pairs with the Acquire load of the word in the scan of
+        // whoever looks for the key that was here.
+        if cell.word.compare_exchange(word, busy, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.counts.retried();
+            return None;
+        }
+        if word.is_live() {
+            bucket.clear(index);
+            if first.terms.is_idle(word.time(), &first.reading) {
+                self.counts.reclaimed();
+            } else {
+                self.counts.evicted();
+            }
+        }
+        // Release: a reader of this tag sees that the word is busy. Pairs with the Acquire load of
+        // the tag in `find`.
+        cell.tag.store(call.place.tag, Ordering::Release);
+        let tentative = busy.tentative(control.version());
+        // Release: publishes the tag and the cleared bit. Pairs with the Acquire load of the word.
+        cell.word.store(tentative, Ordering::Release);
+        match self.commit(call, index, control.without(index), first, time) {
+            Ok((first, time)) => {
+                let live = tentative.at(time, first.terms.epoch);
+                let word = &cell.word;
+                // Release: the terms may have been loaded anew since the scan; who sees this word
+                // must see them. Pairs with the Acquire load of the word. If it fails, a helper has
+                // charged the cell, or a walk has made it live: it is the key's now.
+                word.compare_exchange(tentative, live, Ordering::Release, Ordering::Relaxed)
+                    .is_ok()
+                    .then(|| first.decision(Outcome::Admitted, time, call.cost))
+            }
+            Err(decision) => {
+                // Release: without it the tags of two owners would be unordered, and a reader
+                // could see the older one with the younger word. Pairs with the Acquire load of
+                // the word.
+                cell.word.store(tentative.free(), Ordering::Release);
+                decision
+            }
+        }
+    }
+
+    /// Commits a taken cell. `Err` says that the cell must be given back, and the answer if there
+    /// is one already.
+    fn commit(
+        &self,
+        call: &Call<'_>,
+        index: usize,
+        mut seen: Control,
+        mut first: First,
+        mut time: u64,
+    ) -> Result<(First, u64), Option<Decision>> {
+        while let Err(control) = call.place.bucket.commit(seen, index) {
+            self.counts.retried();
+            // Another insert was committed, or a walk has begun: is the key there now, and what
+            // are the terms?
+            seen = control;
+            first = self.judge(call);
+            if has_member(&call.place, Some(index)) {
+                return Err(None);
+            }
+            first.unseen = unseen(&call.place, &first.terms, &first.reading);
+            time = first.charge(call.cost).ok_or_else(|| Some(first.refused(call.cost)))?;
+        }
+        Ok((first, time))
+    }
+
+    /// The answer of the overflow policy.
+    fn overflowed(&self, scan: &Scan<'_>, first: &First, cost: u64) -> Decision {
+        if self.overflow == Overflow::Admit {
+            return first.decision(Outcome::AdmittedFull, first.unseen, cost);
+        }
+        // A cell falls idle when its key is as one not seen.
+        let time = scan.nearest.map_or(first.unseen, |nearest| nearest.word.time());
+        first.decision(Outcome::RefusedFull, time, cost)
+    }
+}
+
+impl First {
+    fn charge(&self, cost: u64) -> Option<u64> {
+        self.terms.charge(self.unseen, &self.reading, cost)
+    }
+
+    fn refused(&self, cost: u64) -> Decision {
+        self.decision(Outcome::Refused, self.unseen, cost)
+    }
+
+    fn decision(&self, outcome: Outcome, time: u64, cost: u64) -> Decision {
+        Decision::new(outcome, &self.terms, &self.reading, time, cost)
+    }
+}

@@ -1,0 +1,149 @@
+//! The table: buckets of cells, fixed at build.
+//!
+//! A key has a bucket, and in it a home line, where it is looked for first and put first. There is
+//! no probing beyond the bucket, no resize and no sweep. A *shard* is as many buckets as fill one
+//! huge page: the unit in which the memory is touched at build and the table is counted.
+//!
+//! * `bucket.rs`: the layout and the control word;
+//! * `find.rs`: what a decision does when the key is there;
+//! * `insert.rs`: what it does when the key is not;
+//! * `walk.rs`: the change of epoch.
+
+mod bucket;
+mod find;
+mod insert;
+mod walk;
+
+pub(crate) use bucket::{Bucket, CELLS};
+use bucket::{Cell, LINES, SLOTS_PER_LINE};
+
+use crate::algorithm::Layout;
+use crate::builder::Overflow;
+use crate::hash::Hashed;
+use crate::memory::{Buckets, BuildMemoryError};
+use crate::policy::Policy;
+use crate::stats::Counts;
+use crate::sync::Counter;
+
+/// Keys of capacity per bucket of 31 cells.
+///
+/// The keys of a bucket are spread as a Poisson variable, so with 12 on average the expected
+/// number beyond 31 is 2.2e-6 a bucket: two keys in ten million find their bucket full
+/// (`tests::keys_that_do_not_fit`). A bucket is 512 bytes, so this is 42.7 bytes a key, which
+/// leaves room below the 48 that are promised for what a limiter has once.
+pub(crate) const KEYS_PER_BUCKET: usize = if cfg!(tollgate_loom) { CELLS } else { 12 };
+
+/// Buckets of a shard: 2 MiB, a huge page.
+pub(crate) const BUCKETS_PER_SHARD: usize = 4096;
+
+/// All the cells of a limiter, and what is needed to decide on them.
+#[derive(Debug)]
+pub(crate) struct Table {
+    buckets: Buckets,
+    pub(crate) policy: Policy,
+    pub(crate) counts: Counts,
+    overflow: Overflow,
+    /// The next bucket that an unfinished walk has to visit; see `walk.rs`.
+    walk_next: Counter,
+    /// The buckets it has visited.
+    walk_done: Counter,
+}
+
+/// Where a key lives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) bucket: &'a Bucket,
+    pub(crate) home: usize,
+    pub(crate) tag: u64,
+}
+
+impl<'a> Place<'a> {
+    /// The line on which the key is looked for first.
+    #[inline]
+    pub(crate) fn home_line(&self) -> &'a Cell {
+        // A cell of the home line; the header's line has cells as well.
+        &self.bucket.cells[(self.home * SLOTS_PER_LINE) % CELLS]
+    }
+}
+
+/// One call on one key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) place: Place<'a>,
+    /// Tokens asked for, or given back.
+    pub(crate) cost: u64,
+    /// Nanoseconds of the limiter.
+    pub(crate) now: u64,
+    /// The layout of the quota that the call brings, if it brings one.
+    pub(crate) layout: Option<Layout>,
+}
+
+impl Table {
+    pub(crate) fn new(
+        capacity: usize,
+        lazy: bool,
+        policy: Policy,
+        overflow: Overflow,
+    ) -> Result<Table, BuildMemoryError> {
+        let buckets = Buckets::new(capacity.div_ceil(KEYS_PER_BUCKET), lazy)?;
+        let end = buckets.len() as u64;
+        Ok(Table {
+            buckets,
+            policy,
+            counts: Counts::new(),
+            overflow,
+            walk_next: Counter::new(end),
+            walk_done: Counter::new(end),
+        })
+    }
+
+    /// The place of a key: a multiply-shift of its second hash, so that any number of buckets is
+    /// filled evenly; the product's low half is as good as fresh bits, and its top three name the
+    /// home line.
+    #[inline]
+    pub(crate) fn place(&self, hashed: Hashed) -> Place<'_> {
+        let product = u128::from(hashed.place) * self.buckets.len() as u128;
+        let bucket = &self.buckets[(product >> 64) as usize];
+        let home = (u128::from(product as u64) * LINES as u128 >> 64) as usize;
+        Place { bucket, home, tag: hashed.tag }
+    }
+
+    /// Live keys, extrapolated from up to 4096 buckets that lie evenly over the table.
+    pub(crate) fn len(&self, now: u64) -> usize {
+        let (terms, reading) = self.policy.read(now, self);
+        let is_live = |word: crate::word::Word| {
+            word.is_live()
+                && (word.epoch() != terms.epoch & 1 || !terms.is_idle(word.time(), &reading))
+        };
+        let stride = self.buckets.len().div_ceil(BUCKETS_PER_SHARD);
+        let sample = self.buckets.iter().step_by(stride);
+        let (buckets, live) = sample
+            .map(|bucket| bucket.count(is_live))
+            .fold((0, 0), |(buckets, live), count| (buckets + 1, live + count));
+        (live as u128 * self.buckets.len() as u128 / buckets.max(1) as u128) as usize
+    }
+
+    /// Bytes of the table.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Table>() + self.buckets.bytes() + self.counts.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The figure at `KEYS_PER_BUCKET`, computed.
+    #[test]
+    fn keys_that_do_not_fit() {
+        let mean = KEYS_PER_BUCKET as f64;
+        let mut probability = (-mean).exp();
+        let mut beyond = 0.0;
+        for keys in 1..200_u32 {
+            probability *= mean / f64::from(keys);
+            beyond += probability * (f64::from(keys) - CELLS as f64).max(0.0);
+        }
+        let in_ten_million = beyond / mean * 1e7;
+        assert!((1.0..3.0).contains(&in_ten_million), "{in_ten_million}");
+    }
+}

@@ -1,0 +1,309 @@
+//! The reference: one key's limiter, as naive as can be, in integers and fractions of any size.
+//!
+//! It has the engine's arithmetic without the engine's bounds: a clock in units of a token that is
+//! rounded down, debts that are whole units. Tests, the replay example, fuzzing and benches compare
+//! the engine with it; `exact.rs` compares it with fractions of a token in turn.
+
+#![allow(dead_code)]
+
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use num_traits::{One, ToPrimitive, Zero};
+use tollgate::{Algorithm, Quota};
+
+/// What a call is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub allowed: bool,
+    pub remaining: u64,
+    /// Nanoseconds; 0 when allowed, `None` for never.
+    pub retry_after: Option<u64>,
+    pub reset_after: Option<u64>,
+    pub delay: u64,
+}
+
+/// One key.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    algorithm: Algorithm,
+    quota: Quota,
+    /// The moment before which time stands still.
+    origin: u64,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Bucket(Bucket),
+    Window { index: BigInt, count: BigInt },
+}
+
+#[derive(Clone, Debug)]
+struct Bucket {
+    /// Units per token.
+    unit: BigInt,
+    /// Units per nanosecond.
+    slope: BigRational,
+    /// The clock at `origin`.
+    base: BigRational,
+    /// The most that may be owed.
+    room: BigInt,
+    /// The virtual time up to which everything is spent.
+    spent: BigInt,
+}
+
+/// Where the engine starts its clock and where it starts over; only differences matter but for
+/// that.
+const BASE: u64 = 1 << 24;
+const RENEW_AT: u64 = 3 << 56;
+const ROOM_MAX: u64 = 1 << 58;
+
+impl Reference {
+    pub fn new(algorithm: Algorithm, quota: Quota) -> Reference {
+        let state = match algorithm {
+            Algorithm::FixedWindow => State::Window { index: BigInt::zero(), count: BigInt::zero() },
+            _ => State::Bucket(Bucket::new(algorithm, quota, natural_unit(algorithm, quota))),
+        };
+        Reference { algorithm, quota, origin: 0, state }
+    }
+
+    pub fn check(&mut self, cost: u64, now: u64) -> Answer {
+        self.renew(now);
+        let answer = self.peek(cost, now);
+        if !answer.allowed || cost == 0 {
+            return answer;
+        }
+        let (origin, window) = (self.origin, self.window());
+        match &mut self.state {
+            State::Bucket(bucket) => {
+                bucket.spent = bucket.start(origin, now) + bucket.unit.clone() * cost;
+            }
+            State::Window { index, count } => {
+                roll(index, count, &window, now.max(origin));
+                *count += cost;
+            }
+        }
+        let after = self.peek(0, now);
+        Answer { remaining: after.remaining, reset_after: after.reset_after, ..answer }
+    }
+
+    /// What a call would be told.
+    pub fn peek(&self, cost: u64, now: u64) -> Answer {
+        match &self.state {
+            State::Bucket(bucket) => bucket.peek(self.algorithm, self.origin, cost, now),
+            State::Window { index, count } => {
+                let (mut index, mut count) = (index.clone(), count.clone());
+                roll(&mut index, &mut count, &self.window(), now.max(self.origin));
+                let limit = BigInt::from(self.quota.limit());
+                let allowed = cost == 0 || &count + cost <= limit;
+                let edge = nanos(&((&index + 1) * self.window() - now));
+                Answer {
+                    allowed,
+                    remaining: whole(&(&limit - &count)),
+                    retry_after: match allowed {
+                        true => Some(0),
+                        false if BigInt::from(cost) > limit => None,
+                        false => edge,
+                    },
+                    reset_after: if count.is_zero() { Some(0) } else { edge },
+                    delay: 0,
+                }
+            }
+        }
+    }
+
+    pub fn refund(&mut self, tokens: u64, now: u64) {
+        self.renew(now);
+        let (origin, window) = (self.origin, self.window());
+        match &mut self.state {
+            State::Bucket(bucket) => {
+                let clock = bucket.clock(origin, now);
+                let back = bucket.unit.clone() * tokens;
+                if bucket.spent > clock {
+                    bucket.spent = (bucket.spent.clone() - back).max(clock);
+                }
+            }
+            State::Window { index, count } => {
+                roll(index, count, &window, now.max(origin));
+                *count = (count.clone() - tokens).max(BigInt::zero());
+            }
+        }
+    }
+
+    pub fn reset(&mut self) {
+        match &mut self.state {
+            State::Bucket(bucket) => bucket.spent = BigInt::zero(),
+            State::Window { count, .. } => *count = BigInt::zero(),
+        }
+    }
+
+    pub fn set_quota(&mut self, quota: Quota, now: u64) {
+        let now = now.max(self.origin);
+        let old_window = self.window();
+        let algorithm = self.algorithm;
+        let late = self.is_late(now);
+        match &mut self.state {
+            State::Bucket(bucket) => {
+                let same = Bucket::new(algorithm, quota, bucket.unit.clone());
+                let fits = match algorithm {
+                    Algorithm::Gcra => natural_unit(algorithm, quota) == bucket.unit
+                        && same.slope == bucket.slope,
+                    _ => same.keeps_units(),
+                };
+                if fits && !late {
+                    if same.slope != bucket.slope {
+                        bucket.base = bucket.exact_clock(self.origin, now);
+                        self.origin = now;
+                    }
+                    (bucket.slope, bucket.room) = (same.slope, same.room);
+                } else {
+                    *bucket = bucket.translated(algorithm, quota, self.origin, now);
+                    self.origin = now;
+                }
+            }
+            State::Window { index, count } => {
+                let window = BigInt::from(quota.period().as_nanos());
+                if window != old_window {
+                    roll(index, count, &old_window, now);
+                    *index = BigInt::from(now) / window;
+                    self.origin = now;
+                }
+            }
+        }
+        self.quota = quota;
+    }
+
+    fn window(&self) -> BigInt {
+        BigInt::from(self.quota.period().as_nanos())
+    }
+
+    /// Whether the engine's word has no room left for its clock.
+    fn is_late(&self, now: u64) -> bool {
+        match &self.state {
+            State::Bucket(bucket) => bucket.clock(self.origin, now) > BigInt::from(RENEW_AT),
+            State::Window { .. } => false,
+        }
+    }
+
+    /// The engine starts its clock over when its word has no room left.
+    fn renew(&mut self, now: u64) {
+        if self.is_late(now) {
+            if let State::Bucket(bucket) = &mut self.state {
+                *bucket = bucket.translated(self.algorithm, self.quota, self.origin, now);
+                self.origin = now;
+            }
+        }
+    }
+}
+
+impl Bucket {
+    fn new(algorithm: Algorithm, quota: Quota, unit: BigInt) -> Bucket {
+        let period = BigInt::from(quota.period().as_nanos());
+        let slope = match algorithm {
+            _ if quota.limit() == 0 => BigRational::zero(),
+            Algorithm::Gcra => BigRational::one(),
+            _ => BigRational::new(&unit * quota.limit(), period),
+        };
+        let room = &unit * quota.burst_size();
+        let base = BigRational::from(BigInt::from(BASE));
+        Bucket { unit, slope, base, room, spent: BigInt::zero() }
+    }
+
+    fn keeps_units(&self) -> bool {
+        let half = BigRational::new(BigInt::one(), BigInt::from(2));
+        let steep = BigRational::from(BigInt::from(1 << 20));
+        (self.slope.is_zero() || self.slope >= half)
+            && self.slope < steep
+            && self.room <= BigInt::from(ROOM_MAX)
+    }
+
+    fn exact_clock(&self, origin: u64, now: u64) -> BigRational {
+        let elapsed = BigRational::from(BigInt::from(now.saturating_sub(origin)));
+        &self.base + elapsed * &self.slope
+    }
+
+    fn clock(&self, origin: u64, now: u64) -> BigInt {
+        self.exact_clock(origin, now).floor().to_integer()
+    }
+
+    fn start(&self, origin: u64, now: u64) -> BigInt {
+        self.spent.clone().max(self.clock(origin, now))
+    }
+
+    /// The wait until the clock comes to `target`.
+    fn wait(&self, origin: u64, now: u64, target: &BigInt) -> Option<u64> {
+        if *target <= self.clock(origin, now) {
+            return Some(0);
+        }
+        if self.slope.is_zero() {
+            return None;
+        }
+        let elapsed = (BigRational::from(target.clone()) - &self.base) / &self.slope;
+        nanos(&(elapsed.ceil().to_integer() + origin - now))
+    }
+
+    fn peek(&self, algorithm: Algorithm, origin: u64, cost: u64, now: u64) -> Answer {
+        let clock = self.clock(origin, now);
+        let start = self.start(origin, now);
+        let units = &self.unit * cost;
+        let end = &start + &units;
+        let allowed = cost == 0 || &end - &clock <= self.room;
+        Answer {
+            allowed,
+            remaining: whole(&((&self.room - (&start - &clock)) / &self.unit)),
+            retry_after: match allowed {
+                true => Some(0),
+                false if units > self.room => None,
+                false => self.wait(origin, now, &(&end - &self.room)),
+            },
+            reset_after: self.wait(origin, now, &start),
+            delay: match algorithm {
+                Algorithm::LeakyBucket if allowed && cost > 0 => {
+                    self.wait(origin, now, &start).unwrap_or(u64::MAX)
+                }
+                _ => 0,
+            },
+        }
+    }
+
+    /// The same debt in the units of another quota, from `now` on.
+    fn translated(&self, algorithm: Algorithm, quota: Quota, origin: u64, now: u64) -> Bucket {
+        let unit = natural_unit(algorithm, quota);
+        let mut next = Bucket::new(algorithm, quota, unit);
+        let owed = BigRational::from(self.spent.clone()) - self.exact_clock(origin, now);
+        let ratio = BigRational::new(next.unit.clone(), self.unit.clone());
+        let zero = BigRational::zero();
+        let owed = if self.spent > self.clock(origin, now) { owed * ratio } else { zero };
+        let owed = if next.slope.is_integer() { owed.ceil() } else { owed.floor() };
+        let owed = owed.to_integer().clamp(BigInt::zero(), BigInt::from(ROOM_MAX));
+        next.spent = BigInt::from(BASE) + owed;
+        next
+    }
+}
+
+/// Moves a count to the window of `now`, unless it is in a later one.
+fn roll(index: &mut BigInt, count: &mut BigInt, window: &BigInt, now: u64) {
+    let current = BigInt::from(now) / window;
+    if current > *index {
+        (*index, *count) = (current, BigInt::zero());
+    }
+}
+
+/// Units per token that last a nanosecond each, or up to two.
+fn natural_unit(algorithm: Algorithm, quota: Quota) -> BigInt {
+    let period = quota.period().as_nanos();
+    let limit = u128::from(quota.limit());
+    BigInt::from(match algorithm {
+        _ if limit == 0 => 1,
+        Algorithm::Gcra => period.div_ceil(limit),
+        _ => (period / limit).clamp(1, u128::from(ROOM_MAX)),
+    })
+}
+
+fn nanos(wait: &BigInt) -> Option<u64> {
+    wait.to_u64()
+}
+
+fn whole(tokens: &BigInt) -> u64 {
+    tokens.to_u64().unwrap_or(0)
+}
