@@ -29,7 +29,7 @@ pub(crate) fn charge(
 ) -> Attempt {
     match terms.charge(time, reading, cost) {
         Some(after) => {
-            let next = word.at(after, terms.epoch);
+            let next = word.at(after, terms.epoch());
             // Release: a helper's first charge carries the epoch out of a tentative word, and a
             // reader of this word must then see that epoch's terms. Pairs with the Acquire load
             // of the word. The failure is Relaxed: the word is loaded anew.
@@ -47,7 +47,7 @@ pub(crate) fn charge(
 
 /// Replaces the time of a live word; false if another thread moved the word meanwhile.
 pub(crate) fn replace(cell: &Atomic<Word>, word: Word, time: u64, terms: &Terms) -> bool {
-    let next = word.at(time.max(LIVE_FROM), terms.epoch);
+    let next = word.at(time.max(LIVE_FROM), terms.epoch());
     // Release: as in `charge`.
     cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed).is_ok()
 }
@@ -61,12 +61,12 @@ pub(crate) fn translate(cell: &Atomic<Word>, policy: &Policy) -> bool {
     let word = cell.load(Ordering::Acquire);
     // After the word: its epoch is then this one or the one before, so one bit tells which.
     let (terms, translation) = policy.load_with_translation();
-    if !word.is_live() || word.epoch() == terms.epoch & 1 {
+    if !word.is_live() || word.epoch() == terms.epoch() {
         return true;
     }
     let time = terms.translate(&translation, word.time());
     // A generation of its own, or a charge that was prepared two epochs ago could still succeed.
-    let next = Word::live(time, word.generation() + 1, terms.epoch);
+    let next = Word::live(time, word.generation() + 1, terms.epoch());
     // Release: who meets the translated word must see the terms of its epoch. Pairs with the
     // Acquire load of the word.
     cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed).is_ok()

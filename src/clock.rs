@@ -202,9 +202,10 @@ impl Timer {
 
     /// The step in which the clock moves.
     #[inline]
-    pub(crate) fn tick(&self) -> u64 {
+    pub(crate) fn tick(&self) -> u32 {
         match &self.source {
-            Source::Coarse { tick, upkeep, .. } if upkeep.strong_count() > 0 => *tick,
+            // At most a second, which fits.
+            Source::Coarse { tick, upkeep, .. } if upkeep.strong_count() > 0 => *tick as u32,
             _ => 1,
         }
     }

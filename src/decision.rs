@@ -3,9 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::algorithm::{Algorithm, Layout};
-use crate::slope::Slope;
-use crate::terms::{Line, Reading, Terms};
+use crate::algorithm::{Algorithm, Answer};
+use crate::terms::{Reading, Terms};
 
 /// How a decision came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +15,22 @@ pub(crate) enum Outcome {
     AdmittedFull,
     /// Refused for want of a cell, by `Overflow::Refuse`.
     RefusedFull,
+}
+
+/// How a call was decided, and under which terms.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) outcome: Outcome,
+    pub(crate) terms: Terms,
+    pub(crate) reading: Reading,
+    /// The key's time after the call.
+    pub(crate) time: u64,
+}
+
+impl Verdict {
+    pub(crate) fn decision(&self, cost: u64, tick: u32) -> Decision {
+        Decision::new(self.outcome, &self.terms, &self.reading, self.time, cost, tick)
+    }
 }
 
 /// The answer to "may this key do this now?".
@@ -47,17 +62,20 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Decision {
-    terms: Terms,
-    reading: Reading,
-    /// The key's time after the call.
-    time: u64,
-    cost: u64,
-    /// The clock's tick, to which waits are rounded up; 1 for an exact clock.
-    tick: u64,
     outcome: Outcome,
+    /// Whether an admitted call is to be held.
+    queued: bool,
+    /// The clock's tick in nanoseconds, to which waits are rounded up; 1 for an exact clock.
+    tick: u32,
+    cost: u64,
+    answer: Answer,
 }
 
+// A batch of 32 answers fits the first-level cache with room to spare.
+const _: () = assert!(size_of::<Decision>() <= 88);
+
 impl Decision {
+    /// `time` is the key's time after the call, `tick` that of the clock.
     #[inline]
     pub(crate) fn new(
         outcome: Outcome,
@@ -65,19 +83,10 @@ impl Decision {
         reading: &Reading,
         time: u64,
         cost: u64,
+        tick: u32,
     ) -> Decision {
-        Decision { terms: *terms, reading: *reading, time, cost, tick: 1, outcome }
-    }
-
-    /// The same decision by a clock that moves in ticks of this many nanoseconds.
-    #[inline]
-    pub(crate) fn with_tick(self, tick: u64) -> Decision {
-        Decision { tick, ..self }
-    }
-
-    #[inline]
-    pub(crate) fn outcome(&self) -> Outcome {
-        self.outcome
+        let queued = terms.algorithm == Algorithm::LeakyBucket;
+        Decision { outcome, queued, tick, cost, answer: terms.answer(time, reading) }
     }
 
     /// Whether the call may go ahead.
@@ -118,7 +127,7 @@ impl Decision {
     /// ```
     #[must_use]
     pub fn limit(&self) -> u64 {
-        self.terms.layout.limit
+        self.answer.limit()
     }
 
     /// Whole tokens that could be spent at the time of the decision, after it.
@@ -134,7 +143,7 @@ impl Decision {
         if self.is_full() {
             return 0;
         }
-        self.terms.remaining(self.time, &self.reading)
+        self.answer.remaining()
     }
 
     /// How long to wait before the same call is admitted: zero if it was, `None` for never.
@@ -156,10 +165,10 @@ impl Decision {
     pub fn retry_after(&self) -> Option<Duration> {
         match self.outcome {
             Outcome::Admitted | Outcome::AdmittedFull => Some(Duration::ZERO),
-            Outcome::Refused => {
-                self.whole_ticks(self.terms.wait(self.time, &self.reading, self.cost))
-            }
-            Outcome::RefusedFull => self.reset_after(),
+            // A refusal never says that no wait is needed, not even one that came about at the very
+            // end of a clock's range, or in a bucket whose cells were all being taken.
+            Outcome::Refused => self.whole_ticks(self.answer.wait(self.cost)?.max(1)),
+            Outcome::RefusedFull => self.whole_ticks(self.answer.restored_in()?.max(1)),
         }
     }
 
@@ -175,7 +184,7 @@ impl Decision {
     /// ```
     #[must_use]
     pub fn reset_after(&self) -> Option<Duration> {
-        self.whole_ticks(self.terms.restored_in(self.time, &self.reading))
+        self.whole_ticks(self.answer.restored_in()?)
     }
 
     /// How long to hold this call so that calls leave at the quota's rate: for an admitted call of
@@ -196,16 +205,16 @@ impl Decision {
     /// ```
     #[must_use]
     pub fn delay(&self) -> Duration {
-        if self.outcome != Outcome::Admitted {
+        if !self.queued || self.outcome != Outcome::Admitted {
             return Duration::ZERO;
         }
-        Duration::from_nanos(self.terms.delay(self.time, &self.reading, self.cost))
+        Duration::from_nanos(self.answer.departs_in(self.cost).unwrap_or(u64::MAX))
     }
 
     /// Waits end at a tick of the clock: rounded up.
-    fn whole_ticks(&self, nanos: Option<u64>) -> Option<Duration> {
-        let nanos = nanos?;
-        Some(Duration::from_nanos(nanos.checked_next_multiple_of(self.tick).unwrap_or(nanos)))
+    fn whole_ticks(&self, nanos: u64) -> Option<Duration> {
+        let ticks = nanos.checked_next_multiple_of(u64::from(self.tick));
+        Some(Duration::from_nanos(ticks.unwrap_or(nanos)))
     }
 }
 
@@ -213,18 +222,8 @@ impl Decision {
 /// [`check_many`](crate::KeyedLimiter::check_many) writes the answers into it.
 impl Default for Decision {
     fn default() -> Decision {
-        let layout = Layout {
-            slope: Slope::ZERO,
-            unit: 1,
-            room: 0,
-            limit: 0,
-            count_bits: 0,
-            window: 0,
-        };
-        let line = Line { slope: Slope::ZERO, origin: 0, lead: 0, base: 0, fraction: 0 };
-        let algorithm = Algorithm::TokenBucket;
-        let terms = Terms { sequence: 0, epoch: 0, algorithm, layout, line };
-        Decision::new(Outcome::Refused, &terms, &Reading { now: 0, position: 0 }, 0, 1)
+        let (outcome, answer) = (Outcome::Refused, Answer::default());
+        Decision { outcome, queued: false, tick: 1, cost: 1, answer }
     }
 }
 

@@ -115,6 +115,17 @@ impl<K: Hash + ?Sized> KeyHasher<K> {
             KeyHasher::Ahash([tag, place]) => {
                 Hashed { tag: tag.hash_one(key), place: place.hash_one(key) }
             }
+            other => other.hash_slowly(key),
+        }
+    }
+
+    /// The hashers that are not the default, out of the way of the one that is.
+    #[inline(never)]
+    fn hash_slowly(&self, key: &K) -> Hashed {
+        match self {
+            KeyHasher::Ahash([tag, place]) => {
+                Hashed { tag: tag.hash_one(key), place: place.hash_one(key) }
+            }
             KeyHasher::Siphash([tag, place]) => {
                 let hash = |mut state: SipHasher13| {
                     key.hash(&mut state);

@@ -115,7 +115,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         // The line is on its way while the clock is read.
         let place = self.place(key);
         let now = self.timer.now();
-        self.decide(&Call { place, cost, now, layout: None }).with_tick(self.timer.tick())
+        self.table.decide(place, cost, now, self.timer.tick())
     }
 
     /// The real one: `now` is the time in nanoseconds since the limiter was built, by whichever
@@ -131,7 +131,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// ```
     #[inline]
     pub fn check_at(&self, key: &K, cost: u64, now: u64) -> Decision {
-        self.decide(&Call { place: self.place(key), cost, now, layout: None })
+        self.table.decide(self.place(key), cost, now, 1)
     }
 
     /// Decides under a quota that the call brings: per key, per tier, in one table. For
@@ -159,8 +159,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// ```
     #[inline]
     pub fn check_with(&self, key: &K, cost: u64, quota: Quota) -> Result<Decision, QuotaError> {
-        let decision = self.check_with_at(key, cost, quota, self.timer.now())?;
-        Ok(decision.with_tick(self.timer.tick()))
+        self.decide_with(key, cost, &quota, self.timer.now(), self.timer.tick())
     }
 
     /// [`check_with`](KeyedLimiter::check_with) at a time of the caller's.
@@ -184,8 +183,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         quota: Quota,
         now: u64,
     ) -> Result<Decision, QuotaError> {
-        let layout = Some(self.table.policy.lay_out_per_call(&quota)?);
-        Ok(self.decide(&Call { place: self.place(key), cost, now, layout }))
+        self.decide_with(key, cost, &quota, now, 1)
     }
 
     /// Decides a batch at one reading of the clock, a token each, in order, and writes the answers
@@ -205,14 +203,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn check_many<Q: Borrow<K>>(&self, keys: &[Q], decisions: &mut [Decision]) -> usize {
-        let (now, tick) = (self.timer.now(), self.timer.tick());
-        let count = self.check_many_at(keys, now, decisions);
-        if tick > 1 {
-            for decision in &mut decisions[..count] {
-                *decision = decision.with_tick(tick);
-            }
-        }
-        count
+        self.decide_many(keys, decisions, self.timer.now(), self.timer.tick())
     }
 
     /// [`check_many`](KeyedLimiter::check_many) at a time of the caller's.
@@ -231,18 +222,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         now: u64,
         decisions: &mut [Decision],
     ) -> usize {
-        let count = keys.len().min(decisions.len());
-        let (keys, decisions) = (&keys[..count], &mut decisions[..count]);
-        for (keys, decisions) in keys.chunks(IN_FLIGHT).zip(decisions.chunks_mut(IN_FLIGHT)) {
-            let mut places = [None; IN_FLIGHT];
-            for (place, key) in places.iter_mut().zip(keys) {
-                *place = Some(self.place(key.borrow()));
-            }
-            for (place, decision) in places.into_iter().flatten().zip(decisions) {
-                *decision = self.decide(&Call { place, cost: 1, now, layout: None });
-            }
-        }
-        count
+        self.decide_many(keys, decisions, now, 1)
     }
 
     /// What [`check`](KeyedLimiter::check) would answer now; takes nothing, and is not counted.
@@ -254,7 +234,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn peek(&self, key: &K) -> Decision {
-        self.peek_at(key, 1, self.timer.now()).with_tick(self.timer.tick())
+        let call = Call { place: self.place(key), cost: 1, now: self.timer.now(), layout: None };
+        self.table.peek(&call).decision(1, self.timer.tick())
     }
 
     /// What [`check_at`](KeyedLimiter::check_at) would answer; takes nothing, and is not counted.
@@ -266,7 +247,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn peek_at(&self, key: &K, cost: u64, now: u64) -> Decision {
-        self.table.peek(&Call { place: self.place(key), cost, now, layout: None })
+        self.table.peek(&Call { place: self.place(key), cost, now, layout: None }).decision(cost, 1)
     }
 
     /// Gives tokens back to a key, never above a full bucket or below an empty window. A key that
@@ -464,18 +445,42 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     #[inline]
     fn place(&self, key: &K) -> Place<'_> {
         let place = self.table.place(self.hasher.hash(key));
-        prefetch(place.home_line());
+        prefetch(&place.home_cells()[1]);
         place
     }
 
-    #[inline]
-    fn decide(&self, call: &Call<'_>) -> Decision {
-        if call.cost == 0 {
-            return self.table.peek(call);
+    fn decide_with(
+        &self,
+        key: &K,
+        cost: u64,
+        quota: &Quota,
+        now: u64,
+        tick: u32,
+    ) -> Result<Decision, QuotaError> {
+        let layout = Some(self.table.policy.lay_out_per_call(quota)?);
+        let call = Call { place: self.place(key), cost, now, layout };
+        Ok(self.table.decide_the_long_way(&call, tick))
+    }
+
+    fn decide_many<Q: Borrow<K>>(
+        &self,
+        keys: &[Q],
+        decisions: &mut [Decision],
+        now: u64,
+        tick: u32,
+    ) -> usize {
+        let count = keys.len().min(decisions.len());
+        let (keys, decisions) = (&keys[..count], &mut decisions[..count]);
+        for (keys, decisions) in keys.chunks(IN_FLIGHT).zip(decisions.chunks_mut(IN_FLIGHT)) {
+            let mut places = [None; IN_FLIGHT];
+            for (place, key) in places.iter_mut().zip(keys) {
+                *place = Some(self.place(key.borrow()));
+            }
+            for (place, decision) in places.into_iter().flatten().zip(decisions) {
+                *decision = self.table.decide(place, 1, now, tick);
+            }
         }
-        let decision = self.table.decide(call);
-        self.table.counts.decided(decision.outcome());
-        decision
+        count
     }
 }
 

@@ -117,7 +117,7 @@ impl Limiter {
     /// ```
     #[inline]
     pub fn check_n(&self, cost: u64) -> Decision {
-        self.check_at(cost, self.timer.now()).with_tick(self.timer.tick())
+        self.decide(cost, self.timer.now(), self.timer.tick())
     }
 
     /// The real one: `now` is the time in nanoseconds since the limiter was built, by whichever
@@ -133,23 +133,7 @@ impl Limiter {
     /// ```
     #[inline]
     pub fn check_at(&self, cost: u64, now: u64) -> Decision {
-        if cost == 0 {
-            return self.peek_at(0, now);
-        }
-        loop {
-            let (word, terms, reading) = self.look(now);
-            let time = word.time();
-            let outcome = match cell::charge(&self.state.0, word, time, &terms, &reading, cost) {
-                Attempt::Charged(time) => (Outcome::Admitted, time),
-                Attempt::Refused(time) => (Outcome::Refused, time),
-                Attempt::Moved => {
-                    self.counts.retried();
-                    continue;
-                }
-            };
-            self.counts.decided(outcome.0);
-            return Decision::new(outcome.0, &terms, &reading, outcome.1, cost);
-        }
+        self.decide(cost, now, 1)
     }
 
     /// What [`check`](Limiter::check) would answer now; takes nothing, and is not counted.
@@ -163,7 +147,7 @@ impl Limiter {
     /// ```
     #[inline]
     pub fn peek(&self) -> Decision {
-        self.peek_at(1, self.timer.now()).with_tick(self.timer.tick())
+        self.foresee(1, self.timer.now(), self.timer.tick())
     }
 
     /// What [`check_at`](Limiter::check_at) would answer; takes nothing, and is not counted.
@@ -175,10 +159,7 @@ impl Limiter {
     /// # Ok::<(), tollgate::QuotaError>(())
     /// ```
     pub fn peek_at(&self, cost: u64, now: u64) -> Decision {
-        let (word, terms, reading) = self.look(now);
-        let admitted = terms.charge(word.time(), &reading, cost).is_some();
-        let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
-        Decision::new(outcome, &terms, &reading, word.time(), cost)
+        self.foresee(cost, now, 1)
     }
 
     /// Gives tokens back, never above a full bucket or below an empty window.
@@ -325,6 +306,36 @@ impl Limiter {
         self.counts.snapshot()
     }
 
+    #[inline]
+    fn decide(&self, cost: u64, now: u64, tick: u32) -> Decision {
+        if cost == 0 {
+            return self.foresee(0, now, tick);
+        }
+        loop {
+            let (word, terms, reading) = self.look(now);
+            let attempt = cell::charge(&self.state.0, word, word.time(), &terms, &reading, cost);
+            let (outcome, time) = match attempt {
+                Attempt::Charged(time) => (Outcome::Admitted, time),
+                Attempt::Refused(time) => (Outcome::Refused, time),
+                Attempt::Moved => {
+                    self.counts.retried();
+                    continue;
+                }
+            };
+            self.counts.decided(outcome);
+            return Decision::new(outcome, &terms, &reading, time, cost, tick);
+        }
+    }
+
+    /// What a call would be told.
+    fn foresee(&self, cost: u64, now: u64, tick: u32) -> Decision {
+        let (word, terms, reading) = self.look(now);
+        let time = word.time();
+        let admitted = terms.charge(time, &reading, cost).is_some();
+        let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
+        Decision::new(outcome, &terms, &reading, time, cost, tick)
+    }
+
     /// The word, in the current epoch, and terms that were in force after it was loaded.
     #[inline]
     fn look(&self, now: u64) -> (Word, Terms, Reading) {
@@ -336,7 +347,7 @@ impl Limiter {
             if !self.policy.is_current(&terms) {
                 continue;
             }
-            if word.epoch() == terms.epoch & 1 {
+            if word.epoch() == terms.epoch() {
                 return (word, terms, reading);
             }
             cell::translate(&self.state.0, &self.policy);

@@ -6,6 +6,8 @@
 #![allow(unsafe_code)]
 
 use core::ops::Deref;
+use core::ptr::NonNull;
+use core::slice;
 
 use crate::table::Bucket;
 #[cfg(not(tollgate_loom))]
@@ -26,12 +28,26 @@ pub(crate) struct BuildMemoryError {
 
 /// A fixed run of buckets.
 #[derive(Debug)]
-pub(crate) enum Buckets {
+pub(crate) struct Buckets {
+    first: NonNull<Bucket>,
+    count: usize,
+    /// Keeps the buckets until they are dropped; never touched meanwhile.
+    _owner: Owner,
+}
+
+#[derive(Debug)]
+#[allow(dead_code)]
+enum Owner {
     /// A small table, or one under a checker that knows no pages.
     Heap(Box<[Bucket]>),
     #[cfg(not(any(miri, tollgate_loom)))]
-    Pages(pages::Pages),
+    Pages(memmap2::MmapMut),
 }
+
+// SAFETY: the buckets are owned by this value and are not tied to a thread.
+unsafe impl Send for Buckets {}
+// SAFETY: all that is reached through a shared reference is atomics.
+unsafe impl Sync for Buckets {}
 
 impl Buckets {
     /// `count` buckets of zeroes. Unless `lazy`, every page is touched.
@@ -39,7 +55,8 @@ impl Buckets {
         let bytes = count as u128 * size_of::<Bucket>() as u128;
         #[cfg(not(any(miri, tollgate_loom)))]
         if bytes >= pages::FROM {
-            return pages::Pages::new(count, bytes, lazy).map(Buckets::Pages);
+            let (first, owner) = pages::map(count, bytes, lazy)?;
+            return Ok(Buckets { first, count, _owner: Owner::Pages(owner) });
         }
         let _ = lazy;
         let mut buckets = Vec::new();
@@ -47,12 +64,24 @@ impl Buckets {
             return Err(BuildMemoryError { bytes, available: None });
         }
         buckets.extend((0..count).map(|_| Bucket::new()));
-        Ok(Buckets::Heap(buckets.into_boxed_slice()))
+        let mut buckets = buckets.into_boxed_slice();
+        let first = NonNull::from(&mut *buckets).cast();
+        Ok(Buckets { first, count, _owner: Owner::Heap(buckets) })
     }
 
     /// Bytes of the buckets.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val::<[Bucket]>(self)
+    }
+
+    /// The bucket that `hash` falls into, and what is left of the hash: a multiply-shift, so that
+    /// any number of buckets is filled evenly.
+    #[inline]
+    pub(crate) fn pick(&self, hash: u64) -> (&Bucket, u64) {
+        let product = u128::from(hash) * self.count as u128;
+        let index = (product >> 64) as usize;
+        // SAFETY: the product is below `2^64 * count`, so the index is below `count`.
+        (unsafe { self.get_unchecked(index) }, product as u64)
     }
 }
 
@@ -61,11 +90,13 @@ impl Deref for Buckets {
 
     #[inline]
     fn deref(&self) -> &[Bucket] {
-        match self {
-            Buckets::Heap(buckets) => buckets,
-            #[cfg(not(any(miri, tollgate_loom)))]
-            Buckets::Pages(pages) => pages.buckets(),
-        }
+        // SAFETY:
+        // * `first` points to `count` buckets, aligned, that the owner holds as long as `self`
+        //   lives; moving `self` moves neither heap nor pages;
+        // * they are initialised: boxed as such, or zeroed by the system, and all-zero bytes are a
+        //   valid `Bucket`, which is atomics of integers;
+        // * nobody holds a mutable reference to them after `new`.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 }
 
@@ -86,7 +117,6 @@ pub(crate) fn prefetch<T>(line: &T) {
 #[cfg(not(any(miri, tollgate_loom)))]
 mod pages {
     use core::ptr::NonNull;
-    use core::slice;
 
     use memmap2::{MmapMut, MmapOptions};
 
@@ -101,61 +131,32 @@ mod pages {
 
     const _: () = assert!(HUGE == 2 << 20);
 
-    /// Zeroed pages that hold buckets, aligned to a huge page.
-    #[derive(Debug)]
-    pub(crate) struct Pages {
-        first: NonNull<Bucket>,
+    /// Zeroed pages for `count` buckets, which start at the edge of a huge page.
+    pub(super) fn map(
         count: usize,
-        /// Keeps the pages until the buckets are dropped; never touched meanwhile.
-        _owner: MmapMut,
-    }
-
-    // SAFETY: the pages are owned by this value and are not tied to a thread, and the buckets in
-    // them are atomics.
-    unsafe impl Send for Pages {}
-    // SAFETY: all that is reached through a shared reference is atomics.
-    unsafe impl Sync for Pages {}
-
-    impl Pages {
-        pub(super) fn new(
-            count: usize,
-            bytes: u128,
-            lazy: bool,
-        ) -> Result<Pages, BuildMemoryError> {
-            let available = super::system::available();
-            let error = BuildMemoryError { bytes, available };
-            if available.is_some_and(|available| bytes > u128::from(available)) {
-                return Err(error);
-            }
-            // Room to start at the edge of a huge page.
-            let wanted = usize::try_from(bytes + HUGE as u128).map_err(|_| error)?;
-            let mut owner = MmapOptions::new().len(wanted).map_anon().map_err(|_| error)?;
-            let start = owner.as_mut_ptr().align_offset(HUGE);
-            let length = count * size_of::<Bucket>();
-            // Only whole huge pages: beyond the table's end none is to become resident. A wish, so
-            // a system without them is no error.
-            #[cfg(target_os = "linux")]
-            let _ = owner.advise_range(memmap2::Advice::HugePage, start, length / HUGE * HUGE);
-            let table = &mut owner[start..start + length];
-            if !lazy {
-                // One store for each small page; a huge page comes with its first.
-                table.iter_mut().step_by(4096).for_each(|byte| *byte = 0);
-            }
-            let first = NonNull::from(table).cast();
-            Ok(Pages { first, count, _owner: owner })
+        bytes: u128,
+        lazy: bool,
+    ) -> Result<(NonNull<Bucket>, MmapMut), BuildMemoryError> {
+        let available = super::system::available();
+        let error = BuildMemoryError { bytes, available };
+        if available.is_some_and(|available| bytes > u128::from(available)) {
+            return Err(error);
         }
-
-        #[inline]
-        pub(super) fn buckets(&self) -> &[Bucket] {
-            // SAFETY:
-            // * `first` points to `count` buckets' worth of bytes inside the mapping, aligned to a
-            //   huge page and so to a bucket;
-            // * they are zeroed by the system, and all-zero bytes are a valid `Bucket`: atomics of
-            //   integers;
-            // * the mapping lives as long as `self` does, moving `self` does not move it, and
-            //   nobody holds a mutable reference into it after `new`.
-            unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count) }
+        // Room to start at the edge of a huge page.
+        let wanted = usize::try_from(bytes + HUGE as u128).map_err(|_| error)?;
+        let mut owner = MmapOptions::new().len(wanted).map_anon().map_err(|_| error)?;
+        let start = owner.as_mut_ptr().align_offset(HUGE);
+        let length = count * size_of::<Bucket>();
+        // Only whole huge pages: beyond the table's end none is to become resident. A wish, so a
+        // system without them is no error.
+        #[cfg(target_os = "linux")]
+        let _ = owner.advise_range(memmap2::Advice::HugePage, start, length / HUGE * HUGE);
+        let table = &mut owner[start..start + length];
+        if !lazy {
+            // One store for each small page; a huge page comes with its first.
+            table.iter_mut().step_by(4096).for_each(|byte| *byte = 0);
         }
+        Ok((NonNull::from(table).cast(), owner))
     }
 }
 

@@ -10,14 +10,14 @@
 //! once, so that no such word is left when the next epoch may come. Changers exclude each other;
 //! deciders know nothing of the lock.
 
-use crate::algorithm::{Algorithm, Layout, RENEW_AT, Translation};
+use crate::algorithm::{Algorithm, Layout, Translation};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::sync::{Atomic, Counter, Mutex, Ordering, lock, try_lock};
-use crate::terms::{Line, Reading, Terms};
+use crate::terms::{Reading, Terms};
 
 /// Words of the terms; every decision loads them.
-const TERMS: usize = 13;
+const TERMS: usize = 9;
 /// Words of the translation and the quota, which few ask for.
 const TRANSLATION: usize = 6;
 const QUOTA: usize = 6;
@@ -70,9 +70,7 @@ impl Policy {
         unix_origin: u64,
     ) -> Result<Policy, QuotaError> {
         let layout = algorithm.lay_out(quota)?;
-        let lead = lead(&layout, unix_origin, 0);
-        let line = Line::fresh(&layout, 0, lead);
-        let terms = Terms { sequence: 0, epoch: 0, algorithm, layout, line };
+        let terms = Terms::starting(algorithm, layout, 0, unix_origin);
         let policy = Policy {
             sequence: Atomic::new(0),
             slots: [Slot::new(), Slot::new()],
@@ -133,11 +131,10 @@ impl Policy {
     #[inline]
     pub(crate) fn read(&self, now: u64, walk: &impl Walk) -> (Terms, Reading) {
         let terms = self.load();
-        let reading = terms.read(now);
-        if terms.must_renew(&reading) {
-            return self.renew(now, walk);
+        match terms.read(now) {
+            Some(reading) => (terms, reading),
+            None => self.renew(now, walk),
         }
-        (terms, reading)
     }
 
     /// Puts `quota` in force from `now` on.
@@ -150,10 +147,9 @@ impl Policy {
         let layout = self.algorithm.lay_out(quota)?;
         let mut change = lock(&self.change);
         let current = self.load();
-        let now = now.max(current.line.origin);
-        let (position, _) = current.line.position_and_fraction(now);
+        let now = now.max(current.origin);
         let same_units = self.algorithm.lay_out_like(&current.layout, quota);
-        match same_units.filter(|_| position <= RENEW_AT >> current.layout.count_bits) {
+        match same_units.filter(|_| current.read(now).is_some()) {
             Some(layout) => self.continue_line(&current, layout, quota, now),
             None if self.is_asked_per_call() => return Err(QuotaError::AskedPerCall),
             None => {
@@ -193,27 +189,24 @@ impl Policy {
         // still for it at the end of the range.
         if let Some(mut change) = try_lock(&self.change) {
             let current = self.load();
-            if current.must_renew(&current.read(now)) {
-                let quota = self.quota();
-                if let Ok(layout) = self.algorithm.lay_out(&quota) {
-                    self.begin_epoch(&mut change, &current, layout, &quota, now, walk);
-                }
+            let quota = self.quota();
+            if let (None, Ok(layout)) = (current.read(now), self.algorithm.lay_out(&quota)) {
+                self.begin_epoch(&mut change, &current, layout, &quota, now, walk);
             }
         }
         let terms = self.load();
-        (terms, terms.read(now))
+        (terms, terms.read_to_the_end(now))
     }
 
     /// The same units from now on: the clock goes on from where it is, with another slope.
     fn continue_line(&self, current: &Terms, layout: Layout, quota: &Quota, now: u64) {
-        let line = if layout.slope == current.layout.slope {
-            current.line
-        } else {
-            let (base, fraction) = current.line.position_and_fraction(now);
-            Line { slope: layout.slope, origin: now, lead: 0, base, fraction }
-        };
+        let mut terms = Terms { layout, ..*current };
+        if layout.slope != current.layout.slope {
+            (terms.base, terms.phase) = current.position_and_phase(now);
+            terms.origin = now;
+        }
         let translation = self.load_with_translation().1;
-        self.publish(&Terms { layout, line, ..*current }, &translation, quota);
+        self.publish(terms, current.epoch(), &translation, quota);
     }
 
     /// Other units from now on. The walk of the epoch before must be over: one parity bit tells
@@ -230,41 +223,35 @@ impl Policy {
         if !change.walked && !walk.is_done() {
             walk.walk(self);
         }
-        let (from, from_fraction) = current.line.position_and_fraction(now);
-        let line = Line::fresh(&layout, now, lead(&layout, self.unix_origin, now));
-        // Where the new unit is a whole number of nanoseconds, rounding a debt up admits at the
-        // exact nanosecond; else rounding down admits at most a unit early, never late.
-        let round_up = u64::from(layout.slope.is_whole());
-        let to = line.base;
-        let translation = if self.algorithm.has_windows() {
-            let (from_unit, to_unit) = (current.layout.count_bits, layout.count_bits);
-            let (from_unit, to_unit) = (u64::from(from_unit), u64::from(to_unit));
-            Translation { from, from_fraction: 0, from_unit, to, to_unit, round_up: 0 }
-        } else {
-            let (from_unit, to_unit) = (current.layout.unit, layout.unit);
-            Translation { from, from_fraction, from_unit, to, to_unit, round_up }
+        let terms = Terms::starting(self.algorithm, layout, now, self.unix_origin);
+        let (from, from_phase) = current.position_and_phase(now);
+        let measure = |layout: &Layout| match self.algorithm.has_windows() {
+            true => u64::from(layout.count_bits),
+            false => layout.unit,
         };
-        let terms = Terms { epoch: current.epoch + 1, layout, line, ..*current };
+        let translation = Translation {
+            from,
+            from_phase,
+            from_unit: measure(&current.layout),
+            to: terms.base,
+            to_unit: measure(&layout),
+            // Where the new unit is a whole number of nanoseconds, rounding a debt up admits at
+            // the exact nanosecond; else rounding down admits at most a unit early, never late.
+            round_up: u64::from(layout.slope.is_whole()),
+        };
         change.walked = false;
         walk.start();
-        self.publish(&terms, &translation, quota);
+        self.publish(terms, current.epoch() ^ 1, &translation, quota);
     }
 
     /// Only under the changers' lock.
-    fn publish(&self, terms: &Terms, translation: &Translation, quota: &Quota) {
+    fn publish(&self, terms: Terms, epoch: u64, translation: &Translation, quota: &Quota) {
         // Relaxed: only changers write it, one after the other.
         let count = (self.sequence.load(Ordering::Relaxed) >> 1) + 1;
-        let sequence = count << 1 | terms.epoch & 1;
-        self.slots[(count & 1) as usize].write(terms, translation, quota);
+        self.slots[(count & 1) as usize].write(&terms, translation, quota);
         // Release: publishes the slot. Pairs with the Acquire load in `consistent`.
-        self.sequence.store(sequence, Ordering::Release);
+        self.sequence.store(count << 1 | epoch, Ordering::Release);
     }
-}
-
-/// Nanoseconds that have passed in the window at `now`.
-fn lead(layout: &Layout, unix_origin: u64, now: u64) -> u64 {
-    let unix = u128::from(unix_origin) + u128::from(now);
-    unix.checked_rem(u128::from(layout.window)).unwrap_or(0) as u64
 }
 
 #[inline]
@@ -284,15 +271,13 @@ impl Slot {
     }
 
     fn write(&self, terms: &Terms, translation: &Translation, quota: &Quota) {
-        let Terms { sequence: _, epoch, algorithm: _, layout, line } = *terms;
-        let Layout { slope, unit, room, limit, count_bits, window } = layout;
+        let Terms { sequence: _, algorithm: _, layout, origin, base, phase } = *terms;
+        let Layout { slope, unit, room, count_bits } = layout;
+        let Slope { whole, high, low } = slope;
         let count_bits = u64::from(count_bits);
-        let terms = [
-            epoch, slope.whole, slope.high, slope.low, unit, room, limit, count_bits, window,
-            line.origin, line.lead, line.base, line.fraction,
-        ];
-        let Translation { from, from_fraction, from_unit, to, to_unit, round_up } = *translation;
-        let translation = [from, from_fraction, from_unit, to, to_unit, round_up];
+        let terms = [whole, high, low, unit, room, count_bits, origin, base, phase];
+        let Translation { from, from_phase, from_unit, to, to_unit, round_up } = *translation;
+        let translation = [from, from_phase, from_unit, to, to_unit, round_up];
         let fields = self.terms.iter().chain(&self.translation).chain(&self.quota);
         let values = terms.into_iter().chain(translation).chain(quota.to_words());
         for (field, value) in fields.zip(values) {
@@ -304,18 +289,24 @@ impl Slot {
 
     #[inline]
     fn read_terms(&self, sequence: u64, algorithm: Algorithm) -> Terms {
-        let [epoch, whole, high, low, unit, room, limit, count_bits, window, rest @ ..] =
-            self.terms.each_ref().map(load);
-        let [origin, lead, base, fraction] = rest;
-        let slope = Slope { whole, high, low };
-        let layout = Layout { slope, unit, room, limit, count_bits: count_bits as u32, window };
-        let line = Line { slope, origin, lead, base, fraction };
-        Terms { sequence, epoch, algorithm, layout, line }
+        // One by one, so that they stay in registers.
+        let field = |index: usize| load(&self.terms[index]);
+        let slope = Slope { whole: field(0), high: field(1), low: field(2) };
+        let (unit, room, count_bits) = (field(3), field(4), field(5) as u32);
+        let layout = Layout { slope, unit, room, count_bits };
+        Terms {
+            sequence,
+            algorithm,
+            layout,
+            origin: field(6),
+            base: field(7),
+            phase: field(8),
+        }
     }
 
     fn read_translation(&self) -> Translation {
-        let [from, from_fraction, from_unit, to, to_unit, round_up] =
+        let [from, from_phase, from_unit, to, to_unit, round_up] =
             self.translation.each_ref().map(load);
-        Translation { from, from_fraction, from_unit, to, to_unit, round_up }
+        Translation { from, from_phase, from_unit, to, to_unit, round_up }
     }
 }

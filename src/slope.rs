@@ -48,14 +48,19 @@ impl Slope {
     }
 
     /// Whether a unit is a whole number of nanoseconds, or time stands still.
+    #[inline]
     pub(crate) fn is_whole(self) -> bool {
-        self.high == 0 && self.low == 0
+        self.high | self.low == 0
     }
 
     /// Units that pass in `elapsed` nanoseconds when `start` (in 2^-64 units) has passed before.
     /// Saturates.
     #[inline]
     pub(crate) fn units(self, elapsed: u64, start: u64) -> u64 {
+        if self.is_whole() {
+            // Nothing ever completes the unit that has begun.
+            return elapsed.saturating_mul(self.whole);
+        }
         self.passed(elapsed, start).units
     }
 

@@ -1,72 +1,28 @@
 //! The terms of a decision: a quota in the algorithm's units, and where its clock stands.
 //!
-//! A decision is made under one copy of the terms and carries that copy, so that its answers
-//! belong to one quota whatever changes meanwhile.
+//! The clock in units is a line over the nanoseconds of the limiter: it is `base` at `origin`, and
+//! rises by `slope`. Before its origin it stands still, so that a step back behind a change of
+//! quota mints nothing.
 
 use crate::algorithm::{
-    Algorithm, IDLE_MAX, Layout, RENEW_AT, Translation, fixed_window, leaky_bucket, token_bucket,
+    Algorithm, Answer, IDLE_MAX, Layout, RENEW_AT, Translation, fixed_window, token_bucket,
 };
-use crate::slope::Slope;
 use crate::word::LIVE_FROM;
 
-/// A clock in units: `base + (now - origin + lead) * slope`, rounded down, and never below `base`.
+/// All that a decision needs besides the key's own time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    /// Units per nanosecond.
-    pub(crate) slope: Slope,
-    /// The moment from which the line runs, in nanoseconds of the limiter. Before it the clock
-    /// stands still, so that a step back behind a change of quota mints nothing.
+pub(crate) struct Terms {
+    /// Which publication these terms are, above the parity of their epoch.
+    pub(crate) sequence: u64,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) layout: Layout,
+    /// The moment from which the line runs, in nanoseconds of the limiter.
     pub(crate) origin: u64,
-    /// Nanoseconds that had passed in the window at `origin`; 0 for buckets.
-    pub(crate) lead: u64,
     /// The clock at `origin`, in units.
     pub(crate) base: u64,
-    /// The fraction of the next unit at `origin`, in 2^-64; 0 for windows.
-    pub(crate) fraction: u64,
-}
-
-impl Line {
-    /// The line of `layout` from `origin` on, at the low end of the word's range.
-    pub(crate) fn fresh(layout: &Layout, origin: u64, lead: u64) -> Line {
-        // The first index is at least one: a sliding window looks one back.
-        let base = LIVE_FROM.div_ceil(1 << layout.count_bits) + u64::from(layout.count_bits > 0);
-        Line { slope: layout.slope, origin, lead, base, fraction: 0 }
-    }
-
-    #[inline]
-    fn elapsed(&self, now: u64) -> u64 {
-        now.saturating_sub(self.origin).saturating_add(self.lead)
-    }
-
-    /// The clock at `now`.
-    #[inline]
-    fn position(&self, now: u64) -> u64 {
-        self.base.saturating_add(self.slope.units(self.elapsed(now), self.fraction))
-    }
-
-    /// The clock at `now` with the fraction of the next unit in 2^-64, rounded up.
-    pub(crate) fn position_and_fraction(&self, now: u64) -> (u64, u64) {
-        let passed = self.slope.passed(self.elapsed(now), self.fraction);
-        let position = self.base.saturating_add(passed.units);
-        let fraction = (passed.fraction >> 64) as u64;
-        if passed.fraction as u64 == 0 {
-            return (position, fraction);
-        }
-        let (fraction, carry) = fraction.overflowing_add(1);
-        (position.saturating_add(u64::from(carry)), fraction)
-    }
-
-    /// The first nanosecond at which the clock comes to `position`.
-    pub(crate) fn reaches(&self, position: u64) -> Option<u64> {
-        let elapsed = self.slope.first_at(position.saturating_sub(self.base), self.fraction)?;
-        self.origin.checked_add(elapsed)
-    }
-
-    /// The nanosecond at which the window of `index` starts; never before `origin`.
-    pub(crate) fn window_starts(&self, index: u64, window: u64) -> Option<u64> {
-        let elapsed = index.saturating_sub(self.base).checked_mul(window)?;
-        self.origin.checked_add(elapsed.saturating_sub(self.lead))
-    }
+    /// What had passed at `origin` besides: 2^-64 parts of the next unit; for windows, nanoseconds
+    /// of the window.
+    pub(crate) phase: u64,
 }
 
 /// A moment on a line.
@@ -78,31 +34,72 @@ pub(crate) struct Reading {
     pub(crate) position: u64,
 }
 
-/// All that a decision needs besides the key's own time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
-    /// Which publication these terms are.
-    pub(crate) sequence: u64,
-    /// The epoch whose units they use; words carry its parity.
-    pub(crate) epoch: u64,
-    pub(crate) algorithm: Algorithm,
-    pub(crate) layout: Layout,
-    pub(crate) line: Line,
-}
-
 impl Terms {
-    /// The moment `now` on this line. Past the end of the range time stands still; see
-    /// [`must_renew`](Terms::must_renew), which comes long before.
-    #[inline]
-    pub(crate) fn read(&self, now: u64) -> Reading {
-        let position = self.line.position(now).min(IDLE_MAX >> self.layout.count_bits);
-        Reading { now, position }
+    /// Terms whose line starts at `origin`, at the low end of the word's range.
+    pub(crate) fn starting(
+        algorithm: Algorithm,
+        layout: Layout,
+        origin: u64,
+        unix_origin: u64,
+    ) -> Terms {
+        let (base, phase) = if algorithm.has_windows() {
+            let unix = u128::from(unix_origin) + u128::from(origin);
+            // The first index is at least one: a sliding window looks one back.
+            (LIVE_FROM.div_ceil(1 << layout.count_bits) + 1, (unix % u128::from(layout.unit)) as u64)
+        } else {
+            (LIVE_FROM, 0)
+        };
+        Terms { sequence: 0, algorithm, layout, origin, base, phase }
     }
 
-    /// Whether the range of the word runs low.
+    /// The parity of the epoch, as words carry it.
     #[inline]
-    pub(crate) fn must_renew(&self, reading: &Reading) -> bool {
-        reading.position > RENEW_AT >> self.layout.count_bits
+    pub(crate) fn epoch(&self) -> u64 {
+        self.sequence & 1
+    }
+
+    /// The clock at `now`, without the end of its range.
+    #[inline]
+    fn position(&self, now: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.origin);
+        let slope = self.layout.slope;
+        let units = if self.algorithm.has_windows() {
+            slope.units(elapsed.saturating_add(self.phase), 0)
+        } else {
+            slope.units(elapsed, self.phase)
+        };
+        self.base.saturating_add(units)
+    }
+
+    /// The moment `now` on this line, unless the range of the word runs low by then.
+    #[inline]
+    pub(crate) fn read(&self, now: u64) -> Option<Reading> {
+        let position = self.position(now);
+        (position <= RENEW_AT >> self.layout.count_bits).then_some(Reading { now, position })
+    }
+
+    /// The moment `now` on this line, where time stands still at the end of the range.
+    pub(crate) fn read_to_the_end(&self, now: u64) -> Reading {
+        Reading { now, position: self.position(now).min(IDLE_MAX >> self.layout.count_bits) }
+    }
+
+    /// The clock at `now`, for buckets with 2^-64 parts of the next unit, rounded up.
+    pub(crate) fn position_and_phase(&self, now: u64) -> (u64, u64) {
+        if self.algorithm.has_windows() {
+            return (self.position(now), 0);
+        }
+        let passed = self.layout.slope.passed(now.saturating_sub(self.origin), self.phase);
+        let position = self.base.saturating_add(passed.units);
+        let (phase, below) = ((passed.fraction >> 64) as u64, passed.fraction as u64);
+        let (phase, carry) = phase.overflowing_add(u64::from(below > 0));
+        (position.saturating_add(u64::from(carry)), phase)
+    }
+
+    /// The nanosecond at which the window of `index` starts; not before `origin`.
+    #[inline]
+    pub(crate) fn window_start(&self, index: u64) -> u64 {
+        let elapsed = index.saturating_sub(self.base).saturating_mul(self.layout.unit);
+        self.origin.saturating_add(elapsed.saturating_sub(self.phase))
     }
 
     /// The time of a key that has not been seen up to `reading`.
@@ -138,53 +135,24 @@ impl Terms {
         }
     }
 
-    /// Whole tokens that could be spent at `reading`.
-    pub(crate) fn remaining(&self, time: u64, reading: &Reading) -> u64 {
-        match self.algorithm {
-            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
-                token_bucket::remaining(self, time, reading)
-            }
-            Algorithm::FixedWindow => fixed_window::remaining(self, time, reading),
-        }
-    }
-
-    /// Nanoseconds until `cost` would be admitted, or `None` for never.
-    pub(crate) fn wait(&self, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
-        let at = match self.algorithm {
-            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
-                token_bucket::admitted_at(self, time, reading, cost)
-            }
-            Algorithm::FixedWindow => fixed_window::admitted_at(self, time, reading, cost),
-        }?;
-        Some(at.saturating_sub(reading.now))
-    }
-
-    /// Nanoseconds until the key is as one not seen, or `None` for never.
-    pub(crate) fn restored_in(&self, time: u64, reading: &Reading) -> Option<u64> {
-        let at = match self.algorithm {
-            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
-                token_bucket::restored_at(self, time, reading)
-            }
-            Algorithm::FixedWindow => fixed_window::restored_at(self, time, reading),
-        }?;
-        Some(at.saturating_sub(reading.now))
-    }
-
     /// The time of a word of the epoch before, in the units of this one.
     pub(crate) fn translate(&self, translation: &Translation, time: u64) -> u64 {
-        if self.algorithm.has_windows() {
-            fixed_window::translate(translation, time)
-        } else {
-            token_bucket::translate(translation, time)
+        match self.algorithm {
+            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
+                token_bucket::translate(translation, time)
+            }
+            Algorithm::FixedWindow => fixed_window::translate(translation, time),
         }
     }
 
-    /// Nanoseconds for which an admitted call should be held.
-    pub(crate) fn delay(&self, time: u64, reading: &Reading, cost: u64) -> u64 {
-        if self.algorithm != Algorithm::LeakyBucket {
-            return 0;
+    /// What a decision keeps of a key with this time.
+    #[inline]
+    pub(crate) fn answer(&self, time: u64, reading: &Reading) -> Answer {
+        match self.algorithm {
+            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
+                Answer::Bucket(token_bucket::answer(self, time, reading))
+            }
+            Algorithm::FixedWindow => Answer::Window(fixed_window::answer(self, time, reading)),
         }
-        let at = leaky_bucket::departs_at(self, time, reading, cost);
-        at.map_or(u64::MAX, |at| at.saturating_sub(reading.now))
     }
 }

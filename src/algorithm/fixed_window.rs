@@ -36,12 +36,12 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
     }
     // One over a 64-bit number of nanoseconds always is a slope.
     let slope = Slope::new(1, u128::from(window)).unwrap_or(Slope::ZERO);
-    Ok(Layout { slope, unit: 1, room: limit, limit, count_bits, window })
+    Ok(Layout { slope, unit: window, room: limit, count_bits })
 }
 
 /// The layout with the same windows.
 pub(crate) fn lay_out_like(current: &Layout, quota: &Quota) -> Option<Layout> {
-    lay_out(quota).ok().filter(|next| next.window == current.window)
+    lay_out(quota).ok().filter(|next| next.unit == current.unit)
 }
 
 /// The window's index and count at the reading: a new window starts from nothing.
@@ -68,31 +68,6 @@ pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64
     (count > 0).then_some(index << terms.layout.count_bits | after)
 }
 
-/// What is left of the window's limit.
-pub(crate) fn remaining(terms: &Terms, time: u64, reading: &Reading) -> u64 {
-    let (_, count) = view(terms, time, reading);
-    terms.layout.room.saturating_sub(count)
-}
-
-/// The first nanosecond at which `cost` is admitted: now, at the next edge, or never.
-pub(crate) fn admitted_at(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
-    let (index, count) = view(terms, time, reading);
-    let room = terms.layout.room;
-    if cost <= room.saturating_sub(count) {
-        return Some(reading.now);
-    }
-    if cost > room { None } else { terms.line.window_starts(index + 1, terms.layout.window) }
-}
-
-/// The first nanosecond at which nothing is counted any more.
-pub(crate) fn restored_at(terms: &Terms, time: u64, reading: &Reading) -> Option<u64> {
-    let (index, count) = view(terms, time, reading);
-    if count == 0 {
-        return Some(reading.now);
-    }
-    terms.line.window_starts(index + 1, terms.layout.window)
-}
-
 /// The count of the window that ran at the change, or of a later one, carried whole into the
 /// window in which the change lies under the new length.
 pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
@@ -100,4 +75,41 @@ pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
     let (index, count) = (time >> from_unit, time & ((1 << from_unit) - 1));
     let carried = if index < from { 0 } else { count.min((1 << to_unit) - 1) };
     to << to_unit | carried
+}
+
+/// What a decision keeps of a window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Answer {
+    count: u64,
+    limit: u64,
+    /// Nanoseconds until the next window starts.
+    edge: u64,
+}
+
+#[inline]
+pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
+    let (index, count) = view(terms, time, reading);
+    let edge = terms.window_start(index + 1).saturating_sub(reading.now);
+    Answer { count, limit: terms.layout.room, edge }
+}
+
+impl Answer {
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(crate) fn remaining(&self) -> u64 {
+        self.limit.saturating_sub(self.count)
+    }
+
+    pub(crate) fn wait(&self, cost: u64) -> Option<u64> {
+        if cost <= self.remaining() {
+            return Some(0);
+        }
+        (cost <= self.limit).then_some(self.edge)
+    }
+
+    pub(crate) fn restored_in(&self) -> Option<u64> {
+        Some(if self.count == 0 { 0 } else { self.edge })
+    }
 }

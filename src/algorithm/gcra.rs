@@ -24,7 +24,7 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
     if limit == 0 {
         // Time stands still, and a token is one unit of it.
         let fits = burst <= OWED_MAX;
-        let layout = Layout { unit: 1, slope: Slope::ZERO, ..still(burst) };
+        let layout = Layout { slope: Slope::ZERO, unit: 1, room: burst, count_bits: 0 };
         return fits.then_some(layout).ok_or(QuotaError::Burst { burst, burst_max: OWED_MAX });
     }
     if limit > period {
@@ -38,15 +38,10 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
     let burst_max = OWED_MAX / interval;
     match u64::try_from(room) {
         Ok(room) if room <= OWED_MAX && interval <= OWED_MAX => {
-            Ok(Layout { slope: Slope::ONE, unit: interval, room, ..still(burst) })
+            Ok(Layout { slope: Slope::ONE, unit: interval, room, count_bits: 0 })
         }
         _ => Err(QuotaError::Burst { burst, burst_max }),
     }
-}
-
-/// A burst in which nothing comes back.
-fn still(burst: u64) -> Layout {
-    Layout { slope: Slope::ZERO, unit: 1, room: burst, limit: burst, count_bits: 0, window: 0 }
 }
 
 /// The layout in which what is owed in nanoseconds is the same number of tokens.

@@ -13,11 +13,9 @@
 //! **Worst case.** Out of the queue: `1 + t * limit / period` in any interval of length t. Into
 //! it: as the token bucket.
 
-use crate::terms::{Reading, Terms};
+use crate::algorithm::token_bucket::Answer;
 
-/// The first nanosecond at which an admitted call of `cost`, which moved the queue's end to
-/// `time`, departs: when all that stood before it has left.
-pub(crate) fn departs_at(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
-    let before = time.saturating_sub(cost.saturating_mul(terms.layout.unit));
-    if before <= reading.position { Some(reading.now) } else { terms.line.reaches(before) }
+/// Nanoseconds until an admitted call of `cost` departs: when all that stood before it has left.
+pub(crate) fn departs_in(answer: &Answer, cost: u64) -> Option<u64> {
+    answer.until_spent_before(cost)
 }

@@ -4,8 +4,10 @@
 //!
 //! * `lay_out(quota)`: what the quota becomes in the algorithm's units, or why it cannot;
 //! * `charge(terms, time, reading, cost)`: the new time if the cost is admitted;
-//! * `give_back`, `remaining`, `admitted_at`, `restored_at`: the other verbs and the answers;
-//! * `translate(translation, time)`: the time in the units of another quota.
+//! * `give_back(terms, time, reading, tokens)`: the new time if there is something to give back;
+//! * `translate(translation, time)`: the time in the units of another quota;
+//! * `answer(terms, time, reading)`: what a decision must keep, so that its own questions can be
+//!   answered when they are asked.
 //!
 //! None of them reads a clock, touches an atomic, or can panic. [`Terms`](crate::terms::Terms)
 //! picks the file; nothing else knows how many algorithms there are.
@@ -77,22 +79,19 @@ const _: () = assert!(IDLE_MAX + OWED_MAX < 1 << TIME_BITS, "a charged time fits
 /// A quota in an algorithm's own units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Units per nanosecond (buckets), or windows per nanosecond.
+    /// Units per nanosecond; for windows, windows per nanosecond.
     pub(crate) slope: Slope,
-    /// Units per token; 1 for windows.
+    /// Units per token; for windows, nanoseconds per window.
     pub(crate) unit: u64,
     /// The most that a key may owe, in units; for windows, the most in one window.
     pub(crate) room: u64,
-    /// The burst, or the window's limit: `limit` in an answer.
-    pub(crate) limit: u64,
-    /// The bits below the window's index that hold its count; 0 for buckets.
+    /// For windows, the bits below the window's index that hold its count; else 0.
     pub(crate) count_bits: u32,
-    /// The window's length in nanoseconds; 0 for buckets.
-    pub(crate) window: u64,
 }
 
 impl Algorithm {
     /// Whether time is cut into windows.
+    #[inline]
     pub(crate) fn has_windows(self) -> bool {
         matches!(self, Algorithm::FixedWindow)
     }
@@ -124,7 +123,7 @@ pub(crate) struct Translation {
     /// The clock at the change, in the units before (window index, for windows).
     pub(crate) from: u64,
     /// The fraction of the next unit that had passed then, in 2^-64.
-    pub(crate) from_fraction: u64,
+    pub(crate) from_phase: u64,
     /// Units per token before; count bits, for windows.
     pub(crate) from_unit: u64,
     /// The clock at the change, in the units after.
@@ -133,4 +132,60 @@ pub(crate) struct Translation {
     pub(crate) to_unit: u64,
     /// 1 to round a fraction of a unit up, 0 to round it down.
     pub(crate) round_up: u64,
+}
+
+/// What a decision keeps of its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    Bucket(token_bucket::Answer),
+    Window(fixed_window::Answer),
+}
+
+/// The answer of a limit of 0.
+impl Default for Answer {
+    fn default() -> Answer {
+        Answer::Window(fixed_window::Answer::default())
+    }
+}
+
+impl Answer {
+    /// The burst, or the window's limit.
+    pub(crate) fn limit(&self) -> u64 {
+        match self {
+            Answer::Bucket(answer) => answer.limit(),
+            Answer::Window(answer) => answer.limit(),
+        }
+    }
+
+    /// Whole tokens that can be spent.
+    pub(crate) fn remaining(&self) -> u64 {
+        match self {
+            Answer::Bucket(answer) => answer.remaining(),
+            Answer::Window(answer) => answer.remaining(),
+        }
+    }
+
+    /// Nanoseconds until `cost` is admitted, or `None` for never.
+    pub(crate) fn wait(&self, cost: u64) -> Option<u64> {
+        match self {
+            Answer::Bucket(answer) => answer.wait(cost),
+            Answer::Window(answer) => answer.wait(cost),
+        }
+    }
+
+    /// Nanoseconds until the key is as one not seen, or `None` for never.
+    pub(crate) fn restored_in(&self) -> Option<u64> {
+        match self {
+            Answer::Bucket(answer) => answer.restored_in(),
+            Answer::Window(answer) => answer.restored_in(),
+        }
+    }
+
+    /// Nanoseconds until an admitted call of `cost` departs from the queue.
+    pub(crate) fn departs_in(&self, cost: u64) -> Option<u64> {
+        match self {
+            Answer::Bucket(answer) => leaky_bucket::departs_in(answer, cost),
+            Answer::Window(_) => Some(0),
+        }
+    }
 }

@@ -54,10 +54,9 @@ pub(crate) fn lay_out_like(current: &Layout, quota: &Quota) -> Option<Layout> {
 fn with_unit(quota: &Quota, unit: u64) -> Option<Layout> {
     let period = u128::from(quota.period_nanos().ok()?);
     let units = u128::from(quota.limit()) * u128::from(unit);
-    let burst = quota.burst_size();
-    let room = burst.checked_mul(unit).filter(|&room| room <= OWED_MAX)?;
+    let room = quota.burst_size().checked_mul(unit).filter(|&room| room <= OWED_MAX)?;
     let slope = Slope::new(units, period)?;
-    Some(Layout { slope, unit, room, limit: burst, count_bits: 0, window: 0 })
+    Some(Layout { slope, unit, room, count_bits: 0 })
 }
 
 /// Admits iff what is owed and the cost fit the room.
@@ -77,46 +76,91 @@ pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64
     Some(time - tokens.saturating_mul(terms.layout.unit).min(owed))
 }
 
-/// Whole tokens that are there.
-pub(crate) fn remaining(terms: &Terms, time: u64, reading: &Reading) -> u64 {
-    let owed = time.saturating_sub(reading.position);
-    terms.layout.room.saturating_sub(owed) / terms.layout.unit
-}
-
-/// The first nanosecond at which `cost` is admitted, or `None` for never.
-pub(crate) fn admitted_at(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
-    let units = cost.checked_mul(terms.layout.unit)?;
-    let spare = terms.layout.room.checked_sub(units)?;
-    // Owed at most `spare`: the clock must have come to `time - spare`.
-    if time.saturating_sub(reading.position) <= spare {
-        return Some(reading.now);
-    }
-    terms.line.reaches(time - spare)
-}
-
-/// The first nanosecond at which the bucket is full again, or `None` for never.
-pub(crate) fn restored_at(terms: &Terms, time: u64, reading: &Reading) -> Option<u64> {
-    if time <= reading.position { Some(reading.now) } else { terms.line.reaches(time) }
-}
-
 /// The same debt in tokens, in the units of another quota, counted from the moment of the change.
 ///
 /// A fraction of a unit is rounded as `round_up` says; a debt of more than nine years of the new
 /// rate is cut to that.
 pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
-    let Translation { from, from_fraction, from_unit, to, to_unit, round_up } = *translation;
+    let Translation { from, from_phase, from_unit, to, to_unit, round_up } = *translation;
     let Some(owed) = time.checked_sub(from).filter(|&owed| owed > 0) else {
         return to;
     };
-    // (owed - from_fraction / 2^64) * to_unit / from_unit, exactly. The quotient comes first, and
+    // (owed - from_phase / 2^64) * to_unit / from_unit, exactly. The quotient comes first, and
     // its rest joins the fraction: every product below stays under 2^123, as units per token are
     // at most 2^58.
     let product = u128::from(owed) * u128::from(to_unit);
     let (quotient, rest) = (product / u128::from(from_unit), product % u128::from(from_unit));
     let divisor = i128::from(from_unit) << 64;
-    let rest = ((rest as i128) << 64) - i128::from(from_fraction) * i128::from(to_unit);
+    let rest = ((rest as i128) << 64) - i128::from(from_phase) * i128::from(to_unit);
     let down = rest.div_euclid(divisor);
     let up = i128::from(round_up == 1 && rest.rem_euclid(divisor) > 0);
     let owed = (quotient as i128 + down + up).clamp(0, i128::from(OWED_MAX));
     to + owed as u64
+}
+
+/// What a decision keeps of a bucket: the debt, and the line on which it is earned back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    /// The key's time, counted from the line's base.
+    spent: u64,
+    /// Nanoseconds since the line's origin, less than 0 for a clock that is behind it; wrapping.
+    elapsed: u64,
+    /// The fraction of a unit at the origin.
+    phase: u64,
+    slope: Slope,
+    unit: u64,
+    room: u64,
+}
+
+#[inline]
+pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
+    Answer {
+        spent: time.saturating_sub(terms.base),
+        elapsed: reading.now.wrapping_sub(terms.origin),
+        phase: terms.phase,
+        slope: terms.layout.slope,
+        unit: terms.layout.unit,
+        room: terms.layout.room,
+    }
+}
+
+impl Answer {
+    /// Units that have passed since the origin.
+    fn clock(&self) -> u64 {
+        let elapsed = (self.elapsed as i64).max(0) as u64;
+        self.slope.units(elapsed, self.phase)
+    }
+
+    /// Nanoseconds until the clock comes to `target` units.
+    fn until(&self, target: u64) -> Option<u64> {
+        if target <= self.clock() {
+            return Some(0);
+        }
+        let at = self.slope.first_at(target, self.phase)?;
+        u64::try_from(i128::from(at) - i128::from(self.elapsed as i64)).ok()
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.room / self.unit
+    }
+
+    pub(crate) fn remaining(&self) -> u64 {
+        let owed = self.spent.saturating_sub(self.clock());
+        self.room.saturating_sub(owed) / self.unit
+    }
+
+    pub(crate) fn wait(&self, cost: u64) -> Option<u64> {
+        let spare = self.room.checked_sub(cost.checked_mul(self.unit)?)?;
+        // Owed at most `spare`: the clock must come to `spent - spare`.
+        self.until(self.spent.saturating_sub(spare))
+    }
+
+    pub(crate) fn restored_in(&self) -> Option<u64> {
+        self.until(self.spent)
+    }
+
+    /// Nanoseconds until all is back that was spent before the last `cost`.
+    pub(crate) fn until_spent_before(&self, cost: u64) -> Option<u64> {
+        self.until(self.spent.saturating_sub(cost.saturating_mul(self.unit)))
+    }
 }

@@ -17,7 +17,7 @@
 //! that looks properly.
 
 use crate::cell::{self, Attempt};
-use crate::decision::{Decision, Outcome};
+use crate::decision::{Decision, Outcome, Verdict};
 use crate::sync::Ordering;
 use crate::table::bucket::Cell;
 use crate::table::{Call, Place, Table};
@@ -33,34 +33,77 @@ pub(super) struct Found<'a> {
 }
 
 impl Table {
-    /// Decides a call and charges it if it is admitted. The cost is not 0.
+    /// Decides a call, charges it if it is admitted, and counts it.
+    ///
+    /// This is the one attempt that nearly always does: the key in its home line, live, in the
+    /// current epoch, and nobody else at it. Everything else goes the long way, which starts over.
     #[inline]
-    pub(crate) fn decide(&self, call: &Call<'_>) -> Decision {
+    pub(crate) fn decide(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
+        let terms = self.policy.load();
+        if let Some(reading) = terms.read(now).filter(|_| cost > 0) {
+            for cell in place.home_cells() {
+                // The loads are those of `find`, in its order, for its reasons: Relaxed is the
+                // hint, Acquire the word and the tag after it.
+                if cell.tag.load(Ordering::Relaxed) != place.tag {
+                    continue;
+                }
+                let word = cell.word.load(Ordering::Acquire);
+                let is_key = cell.tag.load(Ordering::Acquire) == place.tag;
+                let is_settled = word.is_live() && word.epoch() == terms.epoch();
+                if !is_key || !is_settled || !self.policy.is_current(&terms) {
+                    break;
+                }
+                let time = word.time();
+                let (outcome, time) =
+                    match cell::charge(&cell.word, word, time, &terms, &reading, cost) {
+                        Attempt::Charged(time) => (Outcome::Admitted, time),
+                        Attempt::Refused(time) => (Outcome::Refused, time),
+                        Attempt::Moved => break,
+                    };
+                self.counts.decided(outcome);
+                return Decision::new(outcome, &terms, &reading, time, cost, tick);
+            }
+        }
+        self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
+    }
+
+    /// Decides any call, charges it if it is admitted, and counts it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn decide_the_long_way(&self, call: &Call<'_>, tick: u32) -> Decision {
+        let verdict = if call.cost == 0 { self.peek(call) } else { self.charge(call) };
+        if call.cost > 0 {
+            self.counts.decided(verdict.outcome);
+        }
+        verdict.decision(call.cost, tick)
+    }
+
+    fn charge(&self, call: &Call<'_>) -> Verdict {
         loop {
             let (mut terms, mut reading) = self.terms(call);
             while let Some(found) = self.find(call, &mut terms, &mut reading) {
                 let word = &found.cell.word;
-                let cost = call.cost;
-                match cell::charge(word, found.word, found.time, &terms, &reading, cost) {
-                    Attempt::Charged(time) => {
-                        return Decision::new(Outcome::Admitted, &terms, &reading, time, cost);
+                let attempt =
+                    cell::charge(word, found.word, found.time, &terms, &reading, call.cost);
+                let (outcome, time) = match attempt {
+                    Attempt::Charged(time) => (Outcome::Admitted, time),
+                    Attempt::Refused(time) => (Outcome::Refused, time),
+                    Attempt::Moved => {
+                        self.counts.retried();
+                        continue;
                     }
-                    Attempt::Refused(time) => {
-                        return Decision::new(Outcome::Refused, &terms, &reading, time, cost);
-                    }
-                    Attempt::Moved => self.counts.retried(),
-                }
+                };
+                return Verdict { outcome, terms, reading, time };
             }
             // If nothing comes of the insert, somebody put the key there, or took the cell: look
             // again. Each turn is caused by a step that another call has completed.
-            if let Some(decision) = self.insert(call) {
-                return decision;
+            if let Some(verdict) = self.insert(call) {
+                return verdict;
             }
         }
     }
 
     /// The terms in force for this call, and its moment under them.
-    #[inline]
     pub(super) fn terms(&self, call: &Call<'_>) -> (Terms, Reading) {
         let (terms, reading) = self.policy.read(call.now, self);
         match call.layout {
@@ -71,7 +114,6 @@ impl Table {
 
     /// The key's cell under terms that were in force after its word was loaded. Brings the cell
     /// into the current epoch, and `terms` and `reading` up to date.
-    #[inline]
     fn find<'a>(
         &self,
         call: &Call<'a>,
@@ -105,7 +147,7 @@ impl Table {
                     // Committed and not yet charged: the key is as one not seen.
                     return Some(Found { cell, word, time: unseen(place, terms, reading) });
                 }
-                if word.epoch() != terms.epoch & 1 {
+                if word.epoch() != terms.epoch() {
                     cell::translate(&cell.word, &self.policy);
                     continue;
                 }
@@ -116,7 +158,7 @@ impl Table {
     }
 
     /// What the call would be told. Writes nothing but the translation of an old word.
-    pub(crate) fn peek(&self, call: &Call<'_>) -> Decision {
+    pub(crate) fn peek(&self, call: &Call<'_>) -> Verdict {
         loop {
             let (mut terms, mut reading) = self.terms(call);
             let time = match self.find(call, &mut terms, &mut reading) {
@@ -127,7 +169,7 @@ impl Table {
             };
             let admitted = terms.charge(time, &reading, call.cost).is_some();
             let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
-            return Decision::new(outcome, &terms, &reading, time, call.cost);
+            return Verdict { outcome, terms, reading, time };
         }
     }
 
@@ -165,7 +207,7 @@ pub(super) fn unseen(place: &Place<'_>, terms: &Terms, reading: &Reading) -> u64
     if floor <= reading.now {
         return terms.unseen(reading);
     }
-    terms.unseen(&terms.read(floor))
+    terms.unseen(&terms.read_to_the_end(floor))
 }
 
 /// Whether a cell holds the key; one that is `own` does not count.

@@ -19,7 +19,7 @@
 
 use crate::builder::Overflow;
 use crate::cell;
-use crate::decision::{Decision, Outcome};
+use crate::decision::{Outcome, Verdict};
 use crate::sync::Ordering;
 use crate::table::bucket::{Cell, Control};
 use crate::table::find::{has_member, unseen};
@@ -59,7 +59,7 @@ struct Scan<'a> {
 impl Table {
     /// Decides a call whose key was not found; `None` if it has to be looked for again.
     #[cold]
-    pub(super) fn insert(&self, call: &Call<'_>) -> Option<Decision> {
+    pub(super) fn insert(&self, call: &Call<'_>) -> Option<Verdict> {
         self.help_walk();
         for patient in [true, false] {
             let control = call.place.bucket.control();
@@ -71,7 +71,7 @@ impl Table {
             }
             first.unseen = unseen(&call.place, &first.terms, &first.reading);
             let Some(time) = first.charge(call.cost) else {
-                return Some(first.refused(call.cost));
+                return Some(first.verdict(Outcome::Refused, first.unseen));
             };
             let evicts = self.overflow == Overflow::EvictNearest;
             let nearest = scan.nearest.filter(|_| evicts);
@@ -80,7 +80,7 @@ impl Table {
             match scan.free.or(scan.idle).or(nearest.filter(|_| !(patient && scan.transient))) {
                 Some(victim) => return self.take(call, victim, control, first, time),
                 None if patient && scan.transient => {}
-                None => return Some(self.overflowed(&scan, &first, call.cost)),
+                None => return Some(self.overflowed(&scan, &first)),
             }
         }
         None
@@ -105,7 +105,7 @@ impl Table {
         for (index, cell) in place.bucket.from_home(place.home) {
             // Acquire: as in `find`; the tag after it needs no more, but is the same load there.
             let mut word = cell.word.load(Ordering::Acquire);
-            if word.is_live() && word.epoch() != terms.epoch & 1 {
+            if word.is_live() && word.epoch() != terms.epoch() {
                 cell::translate(&cell.word, &self.policy);
                 // Acquire: as above.
                 word = cell.word.load(Ordering::Acquire);
@@ -118,7 +118,7 @@ impl Table {
             // Relaxed: the word's Acquire brings the tag of its life.
             let same_tag = word.may_hold_key() && cell.tag.load(Ordering::Relaxed) == place.tag;
             if word.is_live() {
-                if same_tag || word.epoch() != terms.epoch & 1 {
+                if same_tag || word.epoch() != terms.epoch() {
                     // The key itself, or an epoch that began after the terms were loaded.
                     return None;
                 }
@@ -147,7 +147,7 @@ impl Table {
         control: Control,
         first: First,
         time: u64,
-    ) -> Option<Decision> {
+    ) -> Option<Verdict> {
         let Victim { index, cell, word } = victim;
         let bucket = call.place.bucket;
         if word.is_live() {
@@ -176,21 +176,21 @@ impl Table {
         cell.word.store(tentative, Ordering::Release);
         match self.commit(call, index, control.without(index), first, time) {
             Ok((first, time)) => {
-                let live = tentative.at(time, first.terms.epoch);
+                let live = tentative.at(time, first.terms.epoch());
                 let word = &cell.word;
                 // Release: the terms may have been loaded anew since the scan; who sees this word
                 // must see them. Pairs with the Acquire load of the word. If it fails, a helper has
                 // charged the cell, or a walk has made it live: it is the key's now.
                 word.compare_exchange(tentative, live, Ordering::Release, Ordering::Relaxed)
                     .is_ok()
-                    .then(|| first.decision(Outcome::Admitted, time, call.cost))
+                    .then(|| first.verdict(Outcome::Admitted, time))
             }
-            Err(decision) => {
+            Err(verdict) => {
                 // Release: without it the tags of two owners would be unordered, and a reader
                 // could see the older one with the younger word. Pairs with the Acquire load of
                 // the word.
                 cell.word.store(tentative.free(), Ordering::Release);
-                decision
+                verdict
             }
         }
     }
@@ -204,7 +204,7 @@ impl Table {
         mut seen: Control,
         mut first: First,
         mut time: u64,
-    ) -> Result<(First, u64), Option<Decision>> {
+    ) -> Result<(First, u64), Option<Verdict>> {
         while let Err(control) = call.place.bucket.commit(seen, index) {
             self.counts.retried();
             // Another insert was committed, or a walk has begun: is the key there now, and what
@@ -215,19 +215,21 @@ impl Table {
                 return Err(None);
             }
             first.unseen = unseen(&call.place, &first.terms, &first.reading);
-            time = first.charge(call.cost).ok_or_else(|| Some(first.refused(call.cost)))?;
+            time = first
+                .charge(call.cost)
+                .ok_or_else(|| Some(first.verdict(Outcome::Refused, first.unseen)))?;
         }
         Ok((first, time))
     }
 
     /// The answer of the overflow policy.
-    fn overflowed(&self, scan: &Scan<'_>, first: &First, cost: u64) -> Decision {
+    fn overflowed(&self, scan: &Scan<'_>, first: &First) -> Verdict {
         if self.overflow == Overflow::Admit {
-            return first.decision(Outcome::AdmittedFull, first.unseen, cost);
+            return first.verdict(Outcome::AdmittedFull, first.unseen);
         }
         // A cell falls idle when its key is as one not seen.
         let time = scan.nearest.map_or(first.unseen, |nearest| nearest.word.time());
-        first.decision(Outcome::RefusedFull, time, cost)
+        first.verdict(Outcome::RefusedFull, time)
     }
 }
 
@@ -236,11 +238,7 @@ impl First {
         self.terms.charge(self.unseen, &self.reading, cost)
     }
 
-    fn refused(&self, cost: u64) -> Decision {
-        self.decision(Outcome::Refused, self.unseen, cost)
-    }
-
-    fn decision(&self, outcome: Outcome, time: u64, cost: u64) -> Decision {
-        Decision::new(outcome, &self.terms, &self.reading, time, cost)
+    fn verdict(&self, outcome: Outcome, time: u64) -> Verdict {
+        Verdict { outcome, terms: self.terms, reading: self.reading, time }
     }
 }

@@ -49,6 +49,9 @@ pub(crate) struct Table {
     walk_done: Counter,
 }
 
+/// Cells that are looked at first.
+const HOME_CELLS: usize = if CELLS < SLOTS_PER_LINE { CELLS } else { SLOTS_PER_LINE };
+
 /// Where a key lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
@@ -58,11 +61,14 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The line on which the key is looked for first.
+    /// The cells of the key's home line (and, where the line has the header in it, one more).
     #[inline]
-    pub(crate) fn home_line(&self) -> &'a Cell {
-        // A cell of the home line; the header's line has cells as well.
-        &self.bucket.cells[(self.home * SLOTS_PER_LINE) % CELLS]
+    pub(crate) fn home_cells(&self) -> &'a [Cell; HOME_CELLS] {
+        // Slot `home * 4` is this cell, as the header is slot 0. There always are as many cells
+        // from it on; the fallback is for the compiler.
+        let first = (self.home * SLOTS_PER_LINE).saturating_sub(1);
+        let cells = &self.bucket.cells;
+        cells[first.min(CELLS - HOME_CELLS)..].first_chunk().unwrap_or(cells.first_chunk().unwrap())
     }
 }
 
@@ -97,14 +103,12 @@ impl Table {
         })
     }
 
-    /// The place of a key: a multiply-shift of its second hash, so that any number of buckets is
-    /// filled evenly; the product's low half is as good as fresh bits, and its top three name the
-    /// home line.
+    /// The place of a key. What the choice of the bucket leaves of its second hash is as good as
+    /// fresh bits, and its top three name the home line.
     #[inline]
     pub(crate) fn place(&self, hashed: Hashed) -> Place<'_> {
-        let product = u128::from(hashed.place) * self.buckets.len() as u128;
-        let bucket = &self.buckets[(product >> 64) as usize];
-        let home = (u128::from(product as u64) * LINES as u128 >> 64) as usize;
+        let (bucket, rest) = self.buckets.pick(hashed.place);
+        let home = (u128::from(rest) * LINES as u128 >> 64) as usize;
         Place { bucket, home, tag: hashed.tag }
     }
 
@@ -113,7 +117,7 @@ impl Table {
         let (terms, reading) = self.policy.read(now, self);
         let is_live = |word: crate::word::Word| {
             word.is_live()
-                && (word.epoch() != terms.epoch & 1 || !terms.is_idle(word.time(), &reading))
+                && (word.epoch() != terms.epoch() || !terms.is_idle(word.time(), &reading))
         };
         let stride = self.buckets.len().div_ceil(BUCKETS_PER_SHARD);
         let sample = self.buckets.iter().step_by(stride);

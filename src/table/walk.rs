@@ -76,6 +76,6 @@ fn settle(bucket: &Bucket, cell: &Cell, is_valid: bool, policy: &Policy) -> bool
     // Committed by a thread that has stopped since, with a first charge in old units on its way:
     // make the key live as one not seen, so that the charge fails.
     let terms = policy.load();
-    let time = terms.unseen(&terms.read(bucket.floor()));
+    let time = terms.unseen(&terms.read_to_the_end(bucket.floor()));
     cell::replace(&cell.word, word, time, &terms)
 }
