@@ -1,90 +1,21 @@
 //! Runs cases from files, one JSON object a line, and compares every step with what it expects.
 //!
 //! ```text
-//! cargo run --release --example scenarios -- FILE...
+//! cargo run --release --example scenarios -- tests/data/scenarios.jsonl
 //! ```
 //!
 //! Prints each step that fails with what was expected and what came, and ends with a line
 //! `N passed, N failed, N unsupported`. Exits with 1 if a case failed, with 2 if a file could not
 //! be read.
 
-use std::error::Error;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+#![allow(unreachable_pub, reason = "the modules of a program")]
+
+#[path = "../tests/it/scenario.rs"]
+mod scenario;
+
 use std::process::ExitCode;
-use std::time::Duration;
 
-use serde::Deserialize;
-use tollgate::{Algorithm, Clock, Decision, KeyedLimiter, Quota};
-
-/// One case: a limiter and the steps that are tried on it.
-#[derive(Deserialize)]
-struct Case {
-    id: String,
-    algorithm: String,
-    config: Config,
-    #[serde(default)]
-    tags: Vec<String>,
-    steps: Vec<Step>,
-}
-
-#[derive(Clone, Deserialize, Default)]
-#[serde(default)]
-struct Config {
-    limit: u64,
-    period_ns: u64,
-    window_ns: u64,
-    burst: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct Step {
-    t_ns: u64,
-    op: String,
-    #[serde(default)]
-    key: String,
-    #[serde(default = "one")]
-    cost: u64,
-    quota: Option<Config>,
-    #[serde(default)]
-    expect: Expect,
-    /// The other right answer when the clock has gone back: time that is not clamped.
-    expect_raw_gcra: Option<Expect>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Expect {
-    allowed: Option<bool>,
-    remaining: Option<u64>,
-    /// Absent: not asked. `Some(None)`: never.
-    #[serde(deserialize_with = "present")]
-    retry_after_ns: Option<Option<u64>>,
-    #[serde(deserialize_with = "present")]
-    retry_after_header_s: Option<Option<u64>>,
-}
-
-fn one() -> u64 {
-    1
-}
-
-/// Tells a `null` from a field that is not there.
-fn present<'de, D>(deserializer: D) -> Result<Option<Option<u64>>, D::Error>
-where
-    D: serde::Deserializer<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
-}
-
-/// Nanoseconds by which an admission may come early where the interval is no whole number of
-/// nanoseconds and the busy spell did not start at 0.
-const EARLY_MAX: u64 = 2;
-
-enum Verdict {
-    Passed,
-    Failed(Vec<String>),
-    Unsupported,
-}
+use scenario::Verdict;
 
 fn main() -> ExitCode {
     let files: Vec<String> = std::env::args().skip(1).collect();
@@ -94,7 +25,7 @@ fn main() -> ExitCode {
     }
     let (mut passed, mut failed, mut unsupported) = (0, 0, 0);
     for file in &files {
-        let cases = match read(file) {
+        let cases = match scenario::read(file) {
             Ok(cases) => cases,
             Err(error) => {
                 eprintln!("{file}: {error}");
@@ -102,7 +33,7 @@ fn main() -> ExitCode {
             }
         };
         for case in cases {
-            match run(&case) {
+            match scenario::run(&case) {
                 Verdict::Passed => passed += 1,
                 Verdict::Unsupported => unsupported += 1,
                 Verdict::Failed(lines) => {
@@ -115,145 +46,4 @@ fn main() -> ExitCode {
     }
     println!("{passed} passed, {failed} failed, {unsupported} unsupported");
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-fn read(file: &str) -> Result<Vec<Case>, Box<dyn Error>> {
-    let mut cases = Vec::new();
-    for (number, line) in BufReader::new(File::open(file)?).lines().enumerate() {
-        let line = line?;
-        if !line.trim().is_empty() {
-            let case = serde_json::from_str(&line);
-            cases.push(case.map_err(|error| format!("line {}: {error}", number + 1))?);
-        }
-    }
-    Ok(cases)
-}
-
-fn algorithm(name: &str) -> Option<Algorithm> {
-    Some(match name {
-        "token_bucket" => Algorithm::TokenBucket,
-        "fixed_window" => Algorithm::FixedWindow,
-        _ => return None,
-    })
-}
-
-fn quota(config: &Config) -> Quota {
-    let quota = Quota::new(config.limit, Duration::from_nanos(config.period_ns + config.window_ns));
-    config.burst.map_or(quota, |burst| quota.burst(burst))
-}
-
-fn run(case: &Case) -> Verdict {
-    let Some(algorithm) = algorithm(&case.algorithm) else { return Verdict::Unsupported };
-    let built = KeyedLimiter::<str>::builder(quota(&case.config))
-        .algorithm(algorithm)
-        .capacity(50)
-        .clock(Clock::manual().0)
-        .build();
-    let limiter = match built {
-        Ok(limiter) => limiter,
-        Err(_) if case.tags.iter().any(|tag| tag == "may_refuse_config") => return Verdict::Passed,
-        Err(error) => return Verdict::Failed(vec![format!("not built: {error}")]),
-    };
-    // Where the wait is not a whole number of nanoseconds, see `EARLY_MAX`.
-    let fractional = |config: &Config| {
-        config.period_ns.checked_rem(config.limit).is_some_and(|rest| rest != 0)
-    };
-    let mut early_max = u64::from(fractional(&case.config)) * EARLY_MAX;
-    let mut failures = Vec::new();
-    for (number, step) in case.steps.iter().enumerate() {
-        early_max = early_max.max(step.quota.as_ref().map_or(0, |q| u64::from(fractional(q)) * EARLY_MAX));
-        if is_early(&limiter, step, early_max) {
-            continue;
-        }
-        let got = match perform(&limiter, step) {
-            Ok(got) => got,
-            Err(error) => {
-                failures.push(format!("step {number}: {error}"));
-                continue;
-            }
-        };
-        let mut accepted = vec![&step.expect];
-        accepted.extend(&step.expect_raw_gcra);
-        if !accepted.iter().any(|expect| matches(expect, &got, early_max)) {
-            failures.push(format!(
-                "step {number} ({} {} at {} ns): expected {}, got {}",
-                step.op,
-                step.cost,
-                step.t_ns,
-                describe(&step.expect),
-                describe(&observed(&got)),
-            ));
-        }
-    }
-    if failures.is_empty() { Verdict::Passed } else { Verdict::Failed(failures) }
-}
-
-/// Whether the step is a check that comes a nanosecond or two before its listed admission, and
-/// would be admitted already. That is right too, and the call is not made: the steps that follow
-/// count on its token being there.
-fn is_early(limiter: &KeyedLimiter<str>, step: &Step, early_max: u64) -> bool {
-    step.op == "check"
-        && step.expect.allowed == Some(false)
-        && matches!(step.expect.retry_after_ns, Some(Some(wait)) if wait <= early_max)
-        && limiter.peek_at(&step.key, step.cost, step.t_ns).is_allowed()
-}
-
-/// Does the step and returns what there is to compare.
-fn perform(limiter: &KeyedLimiter<str>, step: &Step) -> Result<Decision, Box<dyn Error>> {
-    let (key, now) = (step.key.as_str(), step.t_ns);
-    match step.op.as_str() {
-        "check" => return Ok(limiter.check_at(key, step.cost, now)),
-        "peek" => return Ok(limiter.peek_at(key, step.cost, now)),
-        "refund" => limiter.refund_at(key, step.cost, now),
-        "set_quota" => {
-            let config = step.quota.as_ref().ok_or("set_quota without a quota")?;
-            limiter.set_quota_at(quota(config), now)?;
-        }
-        other => return Err(format!("unknown operation {other}").into()),
-    }
-    Ok(limiter.peek_at(key, 1, now))
-}
-
-fn observed(decision: &Decision) -> Expect {
-    let wait = decision.retry_after();
-    let header = wait.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
-    Expect {
-        allowed: Some(decision.is_allowed()),
-        remaining: Some(decision.remaining()),
-        retry_after_ns: Some(wait.map(|wait| wait.as_nanos() as u64)),
-        retry_after_header_s: Some(header),
-    }
-}
-
-fn matches(expect: &Expect, got: &Decision, early_max: u64) -> bool {
-    let got = observed(got);
-    let exactly = |want: Option<bool>, is: Option<bool>| want.is_none() || want == is;
-    let wait_fits = match (expect.retry_after_ns, got.retry_after_ns) {
-        (Some(Some(want)), Some(Some(is))) => is <= want && want - is <= early_max,
-        (Some(want), Some(is)) => want == is,
-        _ => true,
-    };
-    let header_fits = expect.retry_after_header_s.is_none_or(|want| {
-        Some(want) == got.retry_after_header_s || (early_max > 0 && wait_fits)
-    });
-    exactly(expect.allowed, got.allowed)
-        && (expect.remaining.is_none() || expect.remaining == got.remaining)
-        && wait_fits
-        && header_fits
-}
-
-fn describe(expect: &Expect) -> String {
-    let mut parts = Vec::new();
-    if let Some(allowed) = expect.allowed {
-        parts.push(if allowed { "admitted".to_string() } else { "refused".to_string() });
-    }
-    if let Some(remaining) = expect.remaining {
-        parts.push(format!("{remaining} remaining"));
-    }
-    match expect.retry_after_ns {
-        Some(Some(nanos)) => parts.push(format!("retry after {nanos} ns")),
-        Some(None) => parts.push("retry never".to_string()),
-        None => {}
-    }
-    parts.join(", ")
 }

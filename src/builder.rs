@@ -299,10 +299,7 @@ impl<K: Hash + ?Sized + 'static> KeyedBuilder<K> {
     /// assert!(builder.build()?.check("key").is_allowed());
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
-    pub fn custom_hasher(
-        mut self,
-        hasher: impl BuildHasher + Send + Sync + 'static,
-    ) -> Self {
+    pub fn custom_hasher(mut self, hasher: impl BuildHasher + Send + Sync + 'static) -> Self {
         self.hasher = Box::new(|seed| KeyHasher::custom(hasher, seed));
         self
     }

@@ -30,7 +30,11 @@ enum Source {
     /// The system's monotonic clock.
     System,
     /// The last reading of a thread that reads the clock every so often, while its handle lives.
-    Coarse { tick: u64, upkeep: Weak<quanta::Handle>, clock: quanta::Clock },
+    Coarse {
+        tick: u64,
+        upkeep: Weak<quanta::Handle>,
+        clock: quanta::Clock,
+    },
     Manual(Arc<Counter>),
 }
 
@@ -83,17 +87,18 @@ impl Clock {
             return Err(ClockError::Tick { tick });
         }
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        let upkeep = match running.as_ref().and_then(|(tick, upkeep)| Some((*tick, upkeep.upgrade()?)))
-        {
-            Some((same, upkeep)) if same == nanos => upkeep,
-            Some((other, _)) => {
-                return Err(ClockError::Running { tick: Duration::from_nanos(other) });
-            }
-            None => {
-                let upkeep = quanta::Upkeep::new(tick).start().map_err(|_| ClockError::Start)?;
-                Arc::new(upkeep)
-            }
-        };
+        let upkeep =
+            match running.as_ref().and_then(|(tick, upkeep)| Some((*tick, upkeep.upgrade()?))) {
+                Some((same, upkeep)) if same == nanos => upkeep,
+                Some((other, _)) => {
+                    return Err(ClockError::Running { tick: Duration::from_nanos(other) });
+                }
+                None => {
+                    let upkeep =
+                        quanta::Upkeep::new(tick).start().map_err(|_| ClockError::Start)?;
+                    Arc::new(upkeep)
+                }
+            };
         *running = Some((nanos, Arc::downgrade(&upkeep)));
         let clock = quanta::Clock::new();
         let source = Source::Coarse { tick: nanos, upkeep: Arc::downgrade(&upkeep), clock };

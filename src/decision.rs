@@ -188,7 +188,7 @@ impl Decision {
     }
 
     /// How long to hold this call so that calls leave at the quota's rate: for an admitted call of
-    /// [`Algorithm::LeakyBucket`], else zero.
+    /// [`Algorithm::LeakyBucket`], else zero. From a queue of limit 0 nothing ever leaves: 584 years.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -205,7 +205,7 @@ impl Decision {
     /// ```
     #[must_use]
     pub fn delay(&self) -> Duration {
-        if !self.queued || self.outcome != Outcome::Admitted {
+        if !self.queued || self.cost == 0 || self.outcome != Outcome::Admitted {
             return Duration::ZERO;
         }
         Duration::from_nanos(self.answer.departs_in(self.cost).unwrap_or(u64::MAX))

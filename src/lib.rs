@@ -25,7 +25,6 @@ mod stats;
 
 mod sync;
 
-
 pub use algorithm::Algorithm;
 pub use builder::{BuildError, Builder, KeyedBuilder, Overflow};
 pub use clock::{Clock, ClockError, CoarseHandle, ManualClock};

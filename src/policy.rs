@@ -294,14 +294,7 @@ impl Slot {
         let slope = Slope { whole: field(0), high: field(1), low: field(2) };
         let (unit, room, count_bits) = (field(3), field(4), field(5) as u32);
         let layout = Layout { slope, unit, room, count_bits };
-        Terms {
-            sequence,
-            algorithm,
-            layout,
-            origin: field(6),
-            base: field(7),
-            phase: field(8),
-        }
+        Terms { sequence, algorithm, layout, origin: field(6), base: field(7), phase: field(8) }
     }
 
     fn read_translation(&self) -> Translation {

@@ -282,14 +282,20 @@ impl fmt::Display for QuotaError {
                 )
             }
             QuotaError::Rate { limit, limit_max } => {
-                write!(f, "quota: a limit of {limit}; with this period it must be at most {limit_max}")
+                write!(
+                    f,
+                    "quota: a limit of {limit}; with this period it must be at most {limit_max}"
+                )
             }
             QuotaError::Burst { burst, burst_max } => {
                 write!(f, "quota: a burst of {burst}; at this rate it must be at most ")?;
                 write!(f, "{burst_max}, which takes nine years to refill")
             }
             QuotaError::Window { algorithm, limit, limit_max } => {
-                write!(f, "quota: a limit of {limit}; with this window {algorithm:?} counts up to ")?;
+                write!(
+                    f,
+                    "quota: a limit of {limit}; with this window {algorithm:?} counts up to "
+                )?;
                 write!(f, "{limit_max} (a token bucket has no such bound)")
             }
             QuotaError::PerCall { algorithm } => {

@@ -45,8 +45,8 @@ mod production {
 mod model {
     use core::marker::PhantomData;
 
-    use loom::sync::MutexGuard;
     pub(crate) use loom::sync::Mutex;
+    use loom::sync::MutexGuard;
     use loom::sync::atomic::AtomicU64;
 
     use super::Ordering;

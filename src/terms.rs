@@ -44,8 +44,11 @@ impl Terms {
     ) -> Terms {
         let (base, phase) = if algorithm.has_windows() {
             let unix = u128::from(unix_origin) + u128::from(origin);
-            // The first index is at least one: a sliding window looks one back.
-            (LIVE_FROM.div_ceil(1 << layout.count_bits) + 1, (unix % u128::from(layout.unit)) as u64)
+            // One above the lowest index: there is a window before the first; `forgotten_at`.
+            (
+                LIVE_FROM.div_ceil(1 << layout.count_bits) + 1,
+                (unix % u128::from(layout.unit)) as u64,
+            )
         } else {
             (LIVE_FROM, 0)
         };
@@ -88,11 +91,14 @@ impl Terms {
         if self.algorithm.has_windows() {
             return (self.position(now), 0);
         }
-        let passed = self.layout.slope.passed(now.saturating_sub(self.origin), self.phase);
+        let elapsed = now.saturating_sub(self.origin);
+        let passed = self.layout.slope.passed(elapsed, self.phase);
+        // The slope is rounded up by less than 2^-128, so this much may be too much; without it a
+        // fraction of a half stays a half.
+        let fraction = passed.fraction.saturating_sub(u128::from(elapsed));
+        let parts = fraction.div_ceil(1 << 64);
         let position = self.base.saturating_add(passed.units);
-        let (phase, below) = ((passed.fraction >> 64) as u64, passed.fraction as u64);
-        let (phase, carry) = phase.overflowing_add(u64::from(below > 0));
-        (position.saturating_add(u64::from(carry)), phase)
+        (position.saturating_add((parts >> 64) as u64), parts as u64)
     }
 
     /// The nanosecond at which the window of `index` starts; not before `origin`.
@@ -106,6 +112,18 @@ impl Terms {
     #[inline]
     pub(crate) fn unseen(&self, reading: &Reading) -> u64 {
         reading.position << self.layout.count_bits
+    }
+
+    /// The time of a key that may have been forgotten at `floor`, for calls by whatever clock: what
+    /// it may have owed before, it owes. For windows that is a full one just before the floor's.
+    pub(crate) fn forgotten_at(&self, floor: u64) -> u64 {
+        let position = self.read_to_the_end(floor).position;
+        if self.algorithm.has_windows() {
+            // The first index is at least one above the lowest that a live word can have.
+            (position - 1) << self.layout.count_bits | self.layout.room
+        } else {
+            position
+        }
     }
 
     /// Whether a key with this time is as one that has not been seen.

@@ -103,20 +103,13 @@ pub struct AccessLog {
 impl AccessLog {
     /// Opens the log at a path, where `-` is the standard input.
     pub fn open(path: &Path) -> io::Result<Self> {
-        if path == Path::new("-") {
-            Self::new(io::stdin())
-        } else {
-            Self::new(File::open(path)?)
-        }
+        if path == Path::new("-") { Self::new(io::stdin()) } else { Self::new(File::open(path)?) }
     }
 
     /// Reads a log from any input, unpacking it if it begins like gzip.
     pub fn new(mut input: impl Read + 'static) -> io::Result<Self> {
         let mut head = Vec::new();
-        input
-            .by_ref()
-            .take(GZIP_MAGIC.len() as u64)
-            .read_to_end(&mut head)?;
+        input.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head)?;
         let packed = head == GZIP_MAGIC;
         let input = BufReader::new(Cursor::new(head).chain(input));
         let input: Box<dyn BufRead> = if packed {
@@ -124,12 +117,7 @@ impl AccessLog {
         } else {
             Box::new(input)
         };
-        Ok(Self {
-            input,
-            line: Vec::new(),
-            counts: Counts::default(),
-            failed: false,
-        })
+        Ok(Self { input, line: Vec::new(), counts: Counts::default(), failed: false })
     }
 
     /// The counts of the lines read so far.
@@ -141,9 +129,7 @@ impl AccessLog {
     fn read_line(&mut self) -> io::Result<Line> {
         self.line.clear();
         let limit = MAX_LINE as u64 + 1;
-        let read = (&mut self.input)
-            .take(limit)
-            .read_until(b'\n', &mut self.line);
+        let read = (&mut self.input).take(limit).read_until(b'\n', &mut self.line);
         if self.line.is_empty() {
             return read.map(|_| Line::End);
         }
@@ -174,10 +160,7 @@ impl Iterator for AccessLog {
             };
             match parsed {
                 Ok(record) => {
-                    return Some(Ok(Record {
-                        line: self.counts.lines,
-                        ..record
-                    }));
+                    return Some(Ok(Record { line: self.counts.lines, ..record }));
                 }
                 Err(Skipped::Blank) => self.counts.blank += 1,
                 Err(Skipped::Torn) => self.counts.torn += 1,
@@ -196,11 +179,7 @@ fn parse(line: &[u8]) -> Result<Record, Skipped> {
     if text.is_empty() {
         return Err(Skipped::Blank);
     }
-    let record = if text.starts_with('{') {
-        json::line(text)?
-    } else {
-        common_line(text)?
-    };
+    let record = if text.starts_with('{') { json::line(text)? } else { common_line(text)? };
     let client = &record.client;
     if client.is_empty() || client.len() > MAX_CLIENT || client.contains(char::is_control) {
         return Err(Skipped::Torn);
@@ -215,15 +194,9 @@ fn common_line(line: &str) -> Result<Record, Skipped> {
         let address = first.parse::<IpAddr>().is_ok();
         let half_address = rest.is_empty()
             && first.contains(['.', ':'])
-            && first
-                .bytes()
-                .all(|byte| byte.is_ascii_hexdigit() || b".:".contains(&byte));
+            && first.bytes().all(|byte| byte.is_ascii_hexdigit() || b".:".contains(&byte));
         let nameless = rest.starts_with("- ");
-        if address || half_address || nameless {
-            Skipped::Torn
-        } else {
-            Skipped::Foreign
-        }
+        if address || half_address || nameless { Skipped::Torn } else { Skipped::Foreign }
     })
 }
 
@@ -291,10 +264,7 @@ fn split_request(request: &str) -> (String, String) {
 
 /// Reads a time in any of the ways that the formats write it, into nanoseconds since the epoch.
 fn parse_time(text: &str) -> Option<i64> {
-    if text
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.')
-    {
+    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return parse_decimal(text);
     }
     let time = if text.contains('/') {

@@ -84,10 +84,7 @@ impl Replay {
             })
         };
         Ok(Self {
-            lanes: ALGORITHMS
-                .iter()
-                .map(lane)
-                .collect::<Result<_, BuildError>>()?,
+            lanes: ALGORITHMS.iter().map(lane).collect::<Result<_, BuildError>>()?,
             clients: HashMap::new(),
             span: None,
             out_of_order: 0,
@@ -124,12 +121,7 @@ impl Replay {
         for lane in &self.lanes {
             let verifier = lane.verifier.as_ref()?;
             total += verifier.total();
-            first.extend(
-                verifier
-                    .first()
-                    .iter()
-                    .map(|difference| (lane.name, difference)),
-            );
+            first.extend(verifier.first().iter().map(|difference| (lane.name, difference)));
         }
         first.sort_by_key(|(_, difference)| difference.position);
         first.truncate(KEPT_DIFFERENCES);
@@ -142,8 +134,7 @@ impl Replay {
         for record in chunk {
             let time = record.time;
             let origin = *self.origin.get_or_insert(time.saturating_sub(BEFORE_FIRST));
-            self.nows
-                .push(u64::try_from(time.saturating_sub(origin)).unwrap_or(0));
+            self.nows.push(u64::try_from(time.saturating_sub(origin)).unwrap_or(0));
 
             let (earliest, latest) = self.span.unwrap_or((time, time));
             self.span = Some((earliest.min(time), latest.max(time)));
@@ -153,13 +144,7 @@ impl Replay {
 
             if !self.clients.contains_key(&record.client) {
                 let refused = vec![0; self.lanes.len()];
-                self.clients.insert(
-                    record.client.clone(),
-                    Client {
-                        requests: 0,
-                        refused,
-                    },
-                );
+                self.clients.insert(record.client.clone(), Client { requests: 0, refused });
             }
             if let Some(client) = self.clients.get_mut(&record.client) {
                 client.requests += 1;
@@ -175,15 +160,10 @@ impl Lane {
         self.decisions.reserve(chunk.len());
         let start = Instant::now();
         for (record, &now) in chunk.iter().zip(nows) {
-            self.decisions
-                .push(self.limiter.check_at(&record.client, 1, now));
+            self.decisions.push(self.limiter.check_at(&record.client, 1, now));
         }
         self.spent += start.elapsed();
-        let admitted = self
-            .decisions
-            .iter()
-            .filter(|decision| decision.is_allowed())
-            .count();
+        let admitted = self.decisions.iter().filter(|decision| decision.is_allowed()).count();
         self.admitted += admitted as u64;
         self.refused += (chunk.len() - admitted) as u64;
     }

@@ -8,6 +8,8 @@
 //! cargo run --release --example replay -- --limit 10/s --burst 20 access.log.gz
 //! ```
 
+#![allow(unreachable_pub, reason = "the modules of a program")]
+
 use std::error::Error;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -105,19 +107,11 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     };
     bar.finish_and_clear();
 
-    let Options {
-        limit,
-        period,
-        burst,
-        ..
-    } = options;
+    let Options { limit, period, burst, .. } = options;
     writeln!(out, "Quota: {limit} per {period:?}, burst {burst}")?;
     report::print(&mut out, &replay, counts)?;
     if replay.clients.len() > options.capacity.get() {
-        writeln!(
-            out,
-            "\nThere were more clients than room for them: see --capacity."
-        )?;
+        writeln!(out, "\nThere were more clients than room for them: see --capacity.")?;
     }
     let same = report::print_differences(&mut out, &replay)?;
     out.flush()?;
@@ -242,14 +236,8 @@ fn parse_options(mut parser: lexopt::Parser) -> Result<Option<Options>, lexopt::
 
 /// Reads `10/s`, `600/1m` or `5/250ms`.
 fn parse_rate(text: &str) -> Result<(NonZeroU64, Duration), Box<dyn Error + Send + Sync>> {
-    let (limit, period) = text
-        .split_once('/')
-        .ok_or("not of the form N/PERIOD, such as 10/s")?;
-    let one = if period.starts_with(|first: char| first.is_ascii_digit()) {
-        ""
-    } else {
-        "1"
-    };
+    let (limit, period) = text.split_once('/').ok_or("not of the form N/PERIOD, such as 10/s")?;
+    let one = if period.starts_with(|first: char| first.is_ascii_digit()) { "" } else { "1" };
     let period = Duration::try_from(format!("{one}{period}").parse::<SignedDuration>()?)?;
     if period.is_zero() {
         return Err("the period is zero".into());
@@ -274,18 +262,10 @@ mod tests {
         assert_eq!(given.period, Duration::from_millis(250));
         assert_eq!(given.files, [Path::new("a.log"), Path::new("-")]);
 
-        let default = options(&["--limit=30/m"])
-            .expect("it is right")
-            .expect("no help");
+        let default = options(&["--limit=30/m"]).expect("it is right").expect("no help");
         assert_eq!((default.burst.get(), default.period.as_secs()), (60, 60));
         assert!(options(&["--help"]).expect("it is right").is_none());
-        for wrong in [
-            "--limit=10",
-            "--limit=0/s",
-            "--limit=1/0s",
-            "--burst=0",
-            "--what",
-        ] {
+        for wrong in ["--limit=10", "--limit=0/s", "--limit=1/0s", "--burst=0", "--what"] {
             assert!(options(&[wrong]).is_err(), "{wrong}");
         }
     }
@@ -315,9 +295,7 @@ mod tests {
     fn requests_before_an_error_are_decided() {
         let quota = Quota::new(10, Duration::from_secs(1));
         let mut replay = Replay::new(quota, 100, false).expect("the quota is right");
-        let records = Sample::new(1, 5)
-            .map(Ok)
-            .chain([Err(io::ErrorKind::UnexpectedEof.into())]);
+        let records = Sample::new(1, 5).map(Ok).chain([Err(io::ErrorKind::UnexpectedEof.into())]);
         assert!(feed(&mut replay, &ProgressBar::hidden(), "sample", records).is_err());
         assert_eq!(replay.lanes[0].admitted, 5);
     }

@@ -22,11 +22,7 @@ pub fn print(out: &mut impl Write, replay: &Replay, counts: Counts) -> io::Resul
     headline(out, replay)?;
     if replay.span.is_some() {
         writeln!(out, "\n{}", algorithms(replay).trim_fmt())?;
-        writeln!(
-            out,
-            "\nMost refused clients\n\n{}",
-            worst_clients(replay).trim_fmt()
-        )?;
+        writeln!(out, "\nMost refused clients\n\n{}", worst_clients(replay).trim_fmt())?;
     }
     writeln!(out, "\nLines\n\n{}", lines(replay, counts).trim_fmt())
 }
@@ -42,11 +38,7 @@ pub fn print_differences(out: &mut impl Write, replay: &Replay) -> io::Result<bo
         writeln!(out, "\nVerified: every decision is the reference's.")?;
         return Ok(true);
     }
-    writeln!(
-        out,
-        "\n{} decisions differ from the reference; the first:",
-        HumanCount(total)
-    )?;
+    writeln!(out, "\n{} decisions differ from the reference; the first:", HumanCount(total))?;
     for (algorithm, difference) in first {
         let record = &difference.record;
         // A log may hold anything, so it is escaped, lest it speaks to the terminal.
@@ -96,11 +88,7 @@ fn algorithms(replay: &Replay) -> Table {
     ]);
     for (index, lane) in replay.lanes.iter().enumerate() {
         let decisions = lane.admitted + lane.refused;
-        let clients = replay
-            .clients
-            .values()
-            .filter(|client| client.refused[index] > 0)
-            .count();
+        let clients = replay.clients.values().filter(|client| client.refused[index] > 0).count();
         table.add_row([
             lane.name.to_owned(),
             HumanCount(decisions).to_string(),
@@ -118,11 +106,8 @@ fn algorithms(replay: &Replay) -> Table {
 fn worst_clients(replay: &Replay) -> Table {
     let mut table = table(&["algorithm", "client", "requests", "refused", "refused %"]);
     for (index, lane) in replay.lanes.iter().enumerate() {
-        let mut refused: Vec<_> = replay
-            .clients
-            .iter()
-            .filter(|(_, client)| client.refused[index] > 0)
-            .collect();
+        let mut refused: Vec<_> =
+            replay.clients.iter().filter(|(_, client)| client.refused[index] > 0).collect();
         refused.sort_unstable_by_key(|(name, client)| (Reverse(client.refused[index]), *name));
         refused.truncate(WORST);
         if refused.is_empty() {
@@ -130,11 +115,7 @@ fn worst_clients(replay: &Replay) -> Table {
         }
         for (rank, (name, client)) in refused.into_iter().enumerate() {
             table.add_row([
-                if rank == 0 {
-                    lane.name.to_owned()
-                } else {
-                    String::new()
-                },
+                if rank == 0 { lane.name.to_owned() } else { String::new() },
                 name.escape_debug().to_string(),
                 HumanCount(client.requests).to_string(),
                 HumanCount(client.refused[index]).to_string(),
@@ -147,14 +128,7 @@ fn worst_clients(replay: &Replay) -> Table {
 
 /// The table of the lines.
 fn lines(replay: &Replay, counts: Counts) -> Table {
-    let mut table = table(&[
-        "read",
-        "blank",
-        "torn",
-        "foreign",
-        "out of order",
-        "answered 429",
-    ]);
+    let mut table = table(&["read", "blank", "torn", "foreign", "out of order", "answered 429"]);
     let numbers = [
         counts.lines,
         counts.blank,

@@ -82,15 +82,7 @@ impl Sample {
             })
             .collect();
         let visits = [Visit::default(); VISITS];
-        Self {
-            rng,
-            clients,
-            weights,
-            visits,
-            time: START,
-            line: 0,
-            requests,
-        }
+        Self { rng, clients, weights, visits, time: START, line: 0, requests }
     }
 
     /// The client that makes the next request, where there is no flood.
@@ -100,14 +92,8 @@ impl Sample {
             let total = self.weights.last().copied().unwrap_or_default();
             let drawn = self.rng.f64() * total;
             let last = self.clients.len() - 1;
-            let client = self
-                .weights
-                .partition_point(|&weight| weight <= drawn)
-                .min(last);
-            *visit = Visit {
-                client,
-                left: self.rng.u32(1..16),
-            };
+            let client = self.weights.partition_point(|&weight| weight <= drawn).min(last);
+            *visit = Visit { client, left: self.rng.u32(1..16) };
         }
         visit.left -= 1;
         self.clients[visit.client].clone()
@@ -127,11 +113,7 @@ impl Iterator for Sample {
         // On average 100 requests a second, and 1000 in a flood.
         let longest_step = if flood { SECOND / 500 } else { SECOND / 50 };
         self.time += self.rng.i64(0..longest_step);
-        let late = if self.rng.u32(..50) == 0 {
-            self.rng.i64(0..5 * SECOND)
-        } else {
-            0
-        };
+        let late = if self.rng.u32(..50) == 0 { self.rng.i64(0..5 * SECOND) } else { 0 };
 
         let client = if flood && self.rng.u32(..10) < 9 {
             FLOODERS[self.rng.usize(..FLOODERS.len())].to_owned()
@@ -177,10 +159,7 @@ mod tests {
     #[test]
     fn looks_like_a_site() {
         let records: Vec<_> = Sample::new(1, 100_000).collect();
-        let back = records
-            .windows(2)
-            .filter(|pair| pair[1].time < pair[0].time)
-            .count();
+        let back = records.windows(2).filter(|pair| pair[1].time < pair[0].time).count();
         assert!((1000..3000).contains(&back), "{back} lines go back in time");
         let mut clients = HashMap::<&str, usize>::new();
         for record in &records {

@@ -79,14 +79,7 @@ impl Verifier {
     /// A reference that has seen no client yet.
     pub fn new(algorithm: Algorithm, quota: Quota) -> Self {
         let (clients, first) = (HashMap::new(), Vec::new());
-        Self {
-            algorithm,
-            quota,
-            clients,
-            position: 0,
-            first,
-            total: 0,
-        }
+        Self { algorithm, quota, clients, position: 0, first, total: 0 }
     }
 
     /// Decides a chunk of requests again, and takes note of the decisions that differ.

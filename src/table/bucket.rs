@@ -98,12 +98,16 @@ impl Bucket {
     /// their own.
     pub(crate) fn new() -> Bucket {
         let zero = || Cell { tag: Atomic::new(0), word: Atomic::new(Word::zero()) };
-        Bucket { control: Atomic::new(0), floor: Atomic::new(0), cells: [(); CELLS].map(|()| zero()) }
+        Bucket {
+            control: Atomic::new(0),
+            floor: Atomic::new(0),
+            cells: [(); CELLS].map(|()| zero()),
+        }
     }
 
     /// The cells from the home line on, each with its number, all of them once.
     #[inline]
-    pub(crate) fn from_home(&self, home: usize) -> impl Iterator<Item = (usize, &Cell)> {
+    pub(crate) fn cells_from(&self, home: usize) -> impl Iterator<Item = (usize, &Cell)> {
         // The header's slot comes out as no cell.
         let slots = (0..SLOTS).map(move |step| (home * SLOTS_PER_LINE + step) % SLOTS);
         slots.filter_map(|slot| Some((slot.wrapping_sub(1), self.cells.get(slot.wrapping_sub(1))?)))

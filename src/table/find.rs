@@ -121,7 +121,7 @@ impl Table {
         reading: &mut Reading,
     ) -> Option<Found<'a>> {
         let place = &call.place;
-        for (index, cell) in place.bucket.from_home(place.home) {
+        for (index, cell) in place.bucket.cells_from(place.home) {
             // Relaxed: a hint, see above.
             if cell.tag.load(Ordering::Relaxed) != place.tag {
                 continue;
@@ -207,12 +207,12 @@ pub(super) fn unseen(place: &Place<'_>, terms: &Terms, reading: &Reading) -> u64
     if floor <= reading.now {
         return terms.unseen(reading);
     }
-    terms.unseen(&terms.read_to_the_end(floor))
+    terms.unseen(reading).max(terms.forgotten_at(floor))
 }
 
 /// Whether a cell holds the key; one that is `own` does not count.
 pub(super) fn has_member(place: &Place<'_>, own: Option<usize>) -> bool {
-    place.bucket.from_home(place.home).any(|(index, cell)| {
+    place.bucket.cells_from(place.home).any(|(index, cell)| {
         // Acquire: as in `find`.
         let word = cell.word.load(Ordering::Acquire);
         own != Some(index)

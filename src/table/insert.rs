@@ -102,7 +102,7 @@ impl Table {
         reading: &Reading,
     ) -> Option<Scan<'a>> {
         let mut scan = Scan::default();
-        for (index, cell) in place.bucket.from_home(place.home) {
+        for (index, cell) in place.bucket.cells_from(place.home) {
             // Acquire: as in `find`; the tag after it needs no more, but is the same load there.
             let mut word = cell.word.load(Ordering::Acquire);
             if word.is_live() && word.epoch() != terms.epoch() {

@@ -108,7 +108,7 @@ impl Table {
     #[inline]
     pub(crate) fn place(&self, hashed: Hashed) -> Place<'_> {
         let (bucket, rest) = self.buckets.pick(hashed.place);
-        let home = (u128::from(rest) * LINES as u128 >> 64) as usize;
+        let home = ((u128::from(rest) * LINES as u128) >> 64) as usize;
         Place { bucket, home, tag: hashed.tag }
     }
 

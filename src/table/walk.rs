@@ -7,8 +7,8 @@
 use crate::cell;
 use crate::policy::{Policy, Walk};
 use crate::sync::Ordering;
-use crate::table::bucket::{Bucket, Cell};
 use crate::table::Table;
+use crate::table::bucket::{Bucket, Cell};
 
 impl Walk for Table {
     fn walk(&self, policy: &Policy) {
@@ -76,6 +76,5 @@ fn settle(bucket: &Bucket, cell: &Cell, is_valid: bool, policy: &Policy) -> bool
     // Committed by a thread that has stopped since, with a first charge in old units on its way:
     // make the key live as one not seen, so that the charge fails.
     let terms = policy.load();
-    let time = terms.unseen(&terms.read_to_the_end(bucket.floor()));
-    cell::replace(&cell.word, word, time, &terms)
+    cell::replace(&cell.word, word, terms.forgotten_at(bucket.floor()), &terms)
 }

@@ -4,8 +4,6 @@
 //! rounded down, debts that are whole units. Tests, the replay example, fuzzing and benches compare
 //! the engine with it; `exact.rs` compares it with fractions of a token in turn.
 
-#![allow(dead_code)]
-
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
@@ -57,18 +55,20 @@ struct Bucket {
 const BASE: u64 = 1 << 24;
 const RENEW_AT: u64 = 3 << 56;
 const ROOM_MAX: u64 = 1 << 58;
+const TEN_YEARS: u64 = 315_576_000 * 1_000_000_000;
 
 impl Reference {
     pub fn new(algorithm: Algorithm, quota: Quota) -> Reference {
         let state = match algorithm {
-            Algorithm::FixedWindow => State::Window { index: BigInt::zero(), count: BigInt::zero() },
+            Algorithm::FixedWindow => {
+                State::Window { index: BigInt::zero(), count: BigInt::zero() }
+            }
             _ => State::Bucket(Bucket::new(algorithm, quota, natural_unit(algorithm, quota))),
         };
         Reference { algorithm, quota, origin: 0, state }
     }
 
     pub fn check(&mut self, cost: u64, now: u64) -> Answer {
-        self.renew(now);
         let answer = self.peek(cost, now);
         if !answer.allowed || cost == 0 {
             return answer;
@@ -88,7 +88,8 @@ impl Reference {
     }
 
     /// What a call would be told.
-    pub fn peek(&self, cost: u64, now: u64) -> Answer {
+    pub fn peek(&mut self, cost: u64, now: u64) -> Answer {
+        self.renew(now);
         match &self.state {
             State::Bucket(bucket) => bucket.peek(self.algorithm, self.origin, cost, now),
             State::Window { index, count } => {
@@ -124,8 +125,11 @@ impl Reference {
                 }
             }
             State::Window { index, count } => {
-                roll(index, count, &window, now.max(origin));
-                *count = (count.clone() - tokens).max(BigInt::zero());
+                let (mut at, mut counted) = (index.clone(), count.clone());
+                roll(&mut at, &mut counted, &window, now.max(origin));
+                if !counted.is_zero() {
+                    (*index, *count) = (at, (counted - tokens).max(BigInt::zero()));
+                }
             }
         }
     }
@@ -133,7 +137,7 @@ impl Reference {
     pub fn reset(&mut self) {
         match &mut self.state {
             State::Bucket(bucket) => bucket.spent = BigInt::zero(),
-            State::Window { count, .. } => *count = BigInt::zero(),
+            State::Window { index, count } => (*index, *count) = (BigInt::zero(), BigInt::zero()),
         }
     }
 
@@ -146,13 +150,14 @@ impl Reference {
             State::Bucket(bucket) => {
                 let same = Bucket::new(algorithm, quota, bucket.unit.clone());
                 let fits = match algorithm {
-                    Algorithm::Gcra => natural_unit(algorithm, quota) == bucket.unit
-                        && same.slope == bucket.slope,
+                    Algorithm::Gcra => {
+                        natural_unit(algorithm, quota) == bucket.unit && same.slope == bucket.slope
+                    }
                     _ => same.keeps_units(),
                 };
                 if fits && !late {
                     if same.slope != bucket.slope {
-                        bucket.base = bucket.exact_clock(self.origin, now);
+                        bucket.base = bucket.handed_on(self.origin, now);
                         self.origin = now;
                     }
                     (bucket.slope, bucket.room) = (same.slope, same.room);
@@ -163,7 +168,7 @@ impl Reference {
             }
             State::Window { index, count } => {
                 let window = BigInt::from(quota.period().as_nanos());
-                if window != old_window {
+                if window != old_window || late {
                     roll(index, count, &old_window, now);
                     *index = BigInt::from(now) / window;
                     self.origin = now;
@@ -181,17 +186,29 @@ impl Reference {
     fn is_late(&self, now: u64) -> bool {
         match &self.state {
             State::Bucket(bucket) => bucket.clock(self.origin, now) > BigInt::from(RENEW_AT),
-            State::Window { .. } => false,
+            State::Window { .. } => {
+                let window = self.window();
+                let windows = BigInt::from(TEN_YEARS) / &window + 1;
+                let counts: BigInt = BigInt::from((1_u64 << 58) - 1 - BASE) / windows;
+                let counts = counts.bits() - 1;
+                let index = BigInt::from(now) / &window - BigInt::from(self.origin) / &window;
+                let base = (BASE - 1) / (1 << counts) + 2;
+                index + base > BigInt::from(RENEW_AT >> counts)
+            }
         }
     }
 
-    /// The engine starts its clock over when its word has no room left.
-    fn renew(&mut self, now: u64) {
+    /// The engine starts its clock over when its word has no room left; every key's at once.
+    pub fn renew(&mut self, now: u64) {
         if self.is_late(now) {
-            if let State::Bucket(bucket) = &mut self.state {
-                *bucket = bucket.translated(self.algorithm, self.quota, self.origin, now);
-                self.origin = now;
+            let window = self.window();
+            match &mut self.state {
+                State::Bucket(bucket) => {
+                    *bucket = bucket.translated(self.algorithm, self.quota, self.origin, now);
+                }
+                State::Window { index, count } => roll(index, count, &window, now),
             }
+            self.origin = now;
         }
     }
 }
@@ -215,6 +232,12 @@ impl Bucket {
         (self.slope.is_zero() || self.slope >= half)
             && self.slope < steep
             && self.room <= BigInt::from(ROOM_MAX)
+    }
+
+    /// The clock as the engine hands it on when the quota changes: 2^-64 of a unit, rounded up.
+    fn handed_on(&self, origin: u64, now: u64) -> BigRational {
+        let parts = BigRational::from(BigInt::one() << 64);
+        (self.exact_clock(origin, now) * &parts).ceil() / parts
     }
 
     fn exact_clock(&self, origin: u64, now: u64) -> BigRational {
@@ -270,7 +293,7 @@ impl Bucket {
     fn translated(&self, algorithm: Algorithm, quota: Quota, origin: u64, now: u64) -> Bucket {
         let unit = natural_unit(algorithm, quota);
         let mut next = Bucket::new(algorithm, quota, unit);
-        let owed = BigRational::from(self.spent.clone()) - self.exact_clock(origin, now);
+        let owed = BigRational::from(self.spent.clone()) - self.handed_on(origin, now);
         let ratio = BigRational::new(next.unit.clone(), self.unit.clone());
         let zero = BigRational::zero();
         let owed = if self.spent > self.clock(origin, now) { owed * ratio } else { zero };

@@ -59,19 +59,11 @@ struct CaddyRequest<'a> {
 
 /// Reads a line that begins like a JSON object.
 pub(super) fn line(json: &str) -> Result<Record, Skipped> {
-    let fields: Fields<'_> = serde_json::from_str(json).map_err(|error| {
-        if error.is_data() {
-            Skipped::Foreign
-        } else {
-            Skipped::Torn
-        }
-    })?;
+    let fields: Fields<'_> = serde_json::from_str(json)
+        .map_err(|error| if error.is_data() { Skipped::Foreign } else { Skipped::Torn })?;
     let record = if fields.client_host.is_some() || fields.client_addr.is_some() {
         traefik(&fields)
-    } else if fields
-        .request
-        .is_some_and(|request| request.get().starts_with('{'))
-    {
+    } else if fields.request.is_some_and(|request| request.get().starts_with('{')) {
         caddy(&fields)
     } else {
         nginx(&fields)
@@ -128,9 +120,7 @@ fn nginx(fields: &Fields<'_>) -> Option<Record> {
         time: first_time(times).or_else(|| first_time([fields.time]))?,
         client: text(fields.remote_addr)?,
         method: text(fields.request_method).unwrap_or(method),
-        path: text(fields.request_uri)
-            .or_else(|| text(fields.uri))
-            .unwrap_or(path),
+        path: text(fields.request_uri).or_else(|| text(fields.uri)).unwrap_or(path),
         status: number(fields.status),
     })
 }
@@ -153,14 +143,10 @@ fn number(field: Field<'_>) -> Option<u16> {
 /// The address in `address:port` or `[address]:port`.
 fn without_port(address: &str) -> String {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    host.trim_start_matches('[')
-        .trim_end_matches(']')
-        .to_owned()
+    host.trim_start_matches('[').trim_end_matches(']').to_owned()
 }
 
 /// The first of the fields that holds a time.
 fn first_time<const N: usize>(fields: [Field<'_>; N]) -> Option<i64> {
-    fields
-        .into_iter()
-        .find_map(|field| parse_time(&text(field)?))
+    fields.into_iter().find_map(|field| parse_time(&text(field)?))
 }

@@ -17,10 +17,7 @@ const COMBINED_TIME: i64 = 1_431_857_103_000_000_000;
 /// Everything in a log: its requests, and the counts after the last line.
 fn read(log: impl AsRef<[u8]>) -> (Vec<Record>, Counts) {
     let mut log = AccessLog::new(Cursor::new(log.as_ref().to_vec())).expect("memory is readable");
-    let records = log
-        .by_ref()
-        .map(|record| record.expect("memory is readable"))
-        .collect();
+    let records = log.by_ref().map(|record| record.expect("memory is readable")).collect();
     (records, log.counts())
 }
 
@@ -44,22 +41,13 @@ fn skipped(log: impl AsRef<[u8]>) -> (u64, u64, u64) {
 fn combined_and_common() {
     let record = only(COMBINED);
     assert_eq!(record.time, COMBINED_TIME);
-    assert_eq!(
-        (record.client.as_str(), record.status),
-        ("192.0.2.7", Some(200))
-    );
-    assert_eq!(
-        (record.method.as_str(), record.path.as_str()),
-        ("GET", "/a?b=1")
-    );
+    assert_eq!((record.client.as_str(), record.status), ("192.0.2.7", Some(200)));
+    assert_eq!((record.method.as_str(), record.path.as_str()), ("GET", "/a?b=1"));
 
     let common = r#"host.example - frank [17/May/2015:12:05:03 +0200] "GET / HTTP/1.0" 304 -"#;
     let record = only(common);
     assert_eq!(record.time, COMBINED_TIME);
-    assert_eq!(
-        (record.client.as_str(), record.status),
-        ("host.example", Some(304))
-    );
+    assert_eq!((record.client.as_str(), record.status), ("host.example", Some(304)));
 }
 
 #[test]
@@ -95,10 +83,7 @@ fn every_cut_of_a_line_is_torn() {
 fn blank_foreign_and_binary_lines() {
     assert_eq!(skipped(""), (0, 0, 0));
     assert_eq!(skipped("\n \t\r\n\0\0\n"), (3, 0, 0));
-    assert_eq!(
-        skipped("2023/10/10 08:32:32 [error] 7#0: *1 open() failed\n[]\nhi"),
-        (0, 0, 3)
-    );
+    assert_eq!(skipped("2023/10/10 08:32:32 [error] 7#0: *1 open() failed\n[]\nhi"), (0, 0, 3));
     assert_eq!(
         skipped(r#"{"level":"info","msg":"started","time":"2021-12-08T14:02:43Z"}"#),
         (0, 0, 1)
@@ -109,25 +94,11 @@ fn blank_foreign_and_binary_lines() {
     log.extend_from_slice(b"\r\n\0\0\0");
     log.extend_from_slice(COMBINED.replace("agent", "\u{fffd}").as_bytes());
     log.extend_from_slice(b"\n\xff\xfe\x00\n");
-    let bad = log
-        .windows(3)
-        .position(|bytes| bytes == "\u{fffd}".as_bytes())
-        .expect("one");
+    let bad = log.windows(3).position(|bytes| bytes == "\u{fffd}".as_bytes()).expect("one");
     log[bad] = 0xff;
     let (records, counts) = read(log);
-    assert_eq!(
-        records.iter().map(|record| record.line).collect::<Vec<_>>(),
-        [1, 2]
-    );
-    assert_eq!(
-        counts,
-        Counts {
-            lines: 3,
-            blank: 0,
-            torn: 0,
-            foreign: 1
-        }
-    );
+    assert_eq!(records.iter().map(|record| record.line).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(counts, Counts { lines: 3, blank: 0, torn: 0, foreign: 1 });
 }
 
 #[test]
@@ -135,19 +106,8 @@ fn overlong_lines() {
     let long = "x".repeat(3 * MAX_LINE);
     let (records, counts) = read(format!("{long}\n{COMBINED}\n{long}"));
     assert_eq!(records.len(), 1);
-    assert_eq!(
-        counts,
-        Counts {
-            lines: 3,
-            blank: 0,
-            torn: 2,
-            foreign: 0
-        }
-    );
-    let fits = format!(
-        "{COMBINED} {}\n{COMBINED}",
-        "x".repeat(MAX_LINE - COMBINED.len() - 1)
-    );
+    assert_eq!(counts, Counts { lines: 3, blank: 0, torn: 2, foreign: 0 });
+    let fits = format!("{COMBINED} {}\n{COMBINED}", "x".repeat(MAX_LINE - COMBINED.len() - 1));
     assert_eq!(read(fits).0.len(), 2);
 }
 
@@ -159,20 +119,11 @@ fn caddy() {
             .replace('\n', "");
     let record = only(&line);
     assert_eq!(record.time, 1_693_840_791_756_499_512);
-    assert_eq!(
-        (record.client.as_str(), record.status),
-        ("192.0.2.2", Some(0))
-    );
-    assert_eq!(
-        only(&line.replace("client_ip", "other")).client,
-        "192.0.2.1"
-    );
+    assert_eq!((record.client.as_str(), record.status), ("192.0.2.2", Some(0)));
+    assert_eq!(only(&line.replace("client_ip", "other")).client, "192.0.2.1");
     let text_time = line.replace("1693840791.756499512", r#""2023-09-04T17:19:51.756+0200""#);
     assert_eq!(only(&text_time).time, 1_693_840_791_756_000_000);
-    assert_eq!(
-        skipped(line.replace("log.access", "handlers.reverse_proxy")),
-        (0, 0, 1)
-    );
+    assert_eq!(skipped(line.replace("log.access", "handlers.reverse_proxy")), (0, 0, 1));
     assert_eq!(skipped(&line[..line.len() - 1]), (0, 1, 0));
     assert_eq!(skipped(format!("{line}{line}")), (0, 1, 0));
 }
@@ -187,13 +138,8 @@ fn traefik() {
     assert_eq!(record.time, 1_638_972_163_464_763_557);
     assert_eq!(record.client, "2001:db8::5");
     assert_eq!((record.path.as_str(), record.status), ("/x", Some(404)));
-    assert_eq!(
-        only(&line.replace("StartUTC", "x")).time,
-        1_638_972_164_000_000_000
-    );
-    let host = line
-        .replace("ClientAddr", "ClientHost")
-        .replace("[2001:db8::5]:39490", "192.0.2.1");
+    assert_eq!(only(&line.replace("StartUTC", "x")).time, 1_638_972_164_000_000_000);
+    let host = line.replace("ClientAddr", "ClientHost").replace("[2001:db8::5]:39490", "192.0.2.1");
     assert_eq!(only(&host).client, "192.0.2.1");
 }
 
@@ -203,13 +149,7 @@ fn nginx() {
         "request":"GET /a?b=1 HTTP/1.1","status":"200","body_bytes_sent":5}"#
         .replace('\n', "");
     let record = only(&line);
-    assert_eq!(
-        record,
-        Record {
-            line: 1,
-            ..only(COMBINED)
-        }
-    );
+    assert_eq!(record, Record { line: 1, ..only(COMBINED) });
     let local = line.replace("time_iso8601", "time_local");
     let local = local.replace("2015-05-17T10:05:03+00:00", "17/May/2015:10:05:03 +0000");
     assert_eq!(only(&local), record);
@@ -222,27 +162,10 @@ fn nginx() {
 #[test]
 fn decimal_times() {
     assert_eq!(parse_time("1"), Some(1_000_000_000));
-    assert_eq!(
-        parse_time("1693840791756.5"),
-        Some(1_693_840_791_756_500_000)
-    );
-    assert_eq!(
-        parse_time("1693840791756499512"),
-        Some(1_693_840_791_756_499_512)
-    );
-    assert_eq!(
-        parse_time("1693840791.0000000019"),
-        Some(1_693_840_791_000_000_001)
-    );
-    for bad in [
-        "",
-        ".5",
-        "-1",
-        "1e9",
-        "1.2.3",
-        "99999999999999999999",
-        "now",
-    ] {
+    assert_eq!(parse_time("1693840791756.5"), Some(1_693_840_791_756_500_000));
+    assert_eq!(parse_time("1693840791756499512"), Some(1_693_840_791_756_499_512));
+    assert_eq!(parse_time("1693840791.0000000019"), Some(1_693_840_791_000_000_001));
+    for bad in ["", ".5", "-1", "1e9", "1.2.3", "99999999999999999999", "now"] {
         assert_eq!(parse_time(bad), None, "{bad}");
     }
 }
@@ -251,10 +174,7 @@ fn decimal_times() {
 fn gzip_in_several_parts_and_cut_off() {
     let pack = |text: String| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder
-            .write_all(text.as_bytes())
-            .and_then(|()| encoder.finish())
-            .expect("memory")
+        encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).expect("memory")
     };
     let mut packed = pack(format!("{COMBINED}\n"));
     packed.extend(pack(format!("{COMBINED}\n{COMBINED}")));

@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+#
+# Runs the loom models of loom-tests/.
+#
+#   ci/loom.sh [repaired|published|all]        (default: all)
+#
+#   repaired    on loom with loom-tests/repair/load-then-swap.patch applied
+#   published   on loom as it comes from the registry
+#   all         one after the other
+#
+# Published loom leaves out the executions in which a thread's store overtakes
+# another thread's load, if the storing thread has loaded the same atomic just
+# before; the head of the patch says why. That is the shape of every
+# compare-and-swap loop, so the repaired run is the one that counts. The
+# published run repeats the models on code nobody here has touched, and fails on
+# the day when upstream no longer needs the repair.
+#
+# LOOM_MAX_PREEMPTIONS bounds the preemptions in every model alike: a number
+# (default 3), or `own` to let each model keep the bound it was written with.
+#
+# Needs bash, cargo with a network or a filled registry cache, and git or patch.
+
+set -euo pipefail
+
+say() { printf '\n== %s\n' "$*"; }
+die() { printf '\nloom: FAILED: %s\n' "$*" >&2; exit 1; }
+
+mode=${1:-all}
+if [[ $# -gt 1 || ! $mode =~ ^(repaired|published|all)$ ]]; then
+    echo "usage: ci/loom.sh [repaired|published|all]" >&2
+    exit 2
+fi
+
+bound=${LOOM_MAX_PREEMPTIONS:-3}
+[[ $bound =~ ^([0-9]+|own)$ ]] ||
+    die "LOOM_MAX_PREEMPTIONS is '$bound', neither a number nor 'own'"
+
+# Physical paths, since git compares them below.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+manifest=$root/loom-tests/Cargo.toml
+patch=$root/loom-tests/repair/load-then-swap.patch
+
+# Loom gets a target folder of its own: its flags differ from those of every
+# other build, and it should neither wait for their lock nor crowd their cache.
+build=${CARGO_TARGET_DIR:-$root/target}
+mkdir -p "$build"
+build=$(cd "$build" && pwd -P)
+export CARGO_TARGET_DIR=$build/loom
+copy=$build/loom-repaired/loom
+stamp=$build/loom-repaired/stamp
+mkdir -p "$CARGO_TARGET_DIR" "$build/loom-repaired"
+
+# Cargo's settings and the toolchain are looked up from the current folder, and
+# the caller's may be another project's.
+cd "$root"
+
+# Release mode because exploring is slow, debug assertions because the engine's
+# own are part of what the models check. The caller's flags are dropped: a
+# `-D warnings` among them would apply to the copy of loom as well, whose
+# warnings cargo no longer silences. CARGO_ENCODED_RUSTFLAGS would take
+# precedence over RUSTFLAGS, and the models would vanish without an error.
+export RUSTFLAGS="--cfg tollgate_loom -C debug-assertions"
+unset CARGO_ENCODED_RUSTFLAGS
+
+# Prints the version of loom in the lock file and the folder of its source, which
+# cargo downloads if need be. The platform filter spares the download of what
+# only other platforms use; it honours RUSTFLAGS, so that loom itself stays in.
+# The order of the keys is cargo's: name and version open a package, whereas in a
+# list of dependencies the name is followed by the source.
+locate_loom() {
+    local host
+    host=$(rustc -vV | awk '$1 == "host:" { print $2 }')
+    cargo metadata --locked --format-version 1 --filter-platform "$host" \
+        --manifest-path "$manifest" |
+        awk -v package='{"name":"loom","version":"' -v path='"manifest_path":"' '
+            (at = index($0, package)) {
+                $0 = substr($0, at + length(package))
+                version = substr($0, 1, index($0, "\"") - 1)
+                $0 = substr($0, index($0, path) + length(path))
+                manifest = substr($0, 1, index($0, "\"") - 1)
+                sub("/Cargo.toml$", "", manifest)
+                print version, manifest
+            }'
+}
+
+# Leaves a repaired copy of loom's source in $copy. The stamp holds all that the
+# copy is made from and is written last, so the copy is made anew after a change
+# of patch or version or after an interruption, and otherwise stays as it is,
+# which spares a build.
+prepare_repaired_loom() {
+    local found version source wanted
+    found=$(locate_loom) ||
+        die "cargo cannot tell where loom's source is (is loom-tests/Cargo.lock out of date?)"
+    version=${found%% *}
+    source=${found#* }
+    [[ -n $version && -f $source/src/lib.rs ]] || die "loom's source is not at '$source'"
+
+    wanted="loom $version"$'\n'"$(<"$patch")"
+    if [[ -f $stamp && -d $copy && $(<"$stamp") == "$wanted" ]]; then
+        return
+    fi
+
+    say "repairing loom $version"
+    rm -rf "$copy" "$stamp"
+    # Without -p, so that the files are new to cargo and it builds them again.
+    cp -R "$source" "$copy"
+    chmod -R u+w "$copy"
+    if command -v git >/dev/null; then
+        # The copy usually lies within this project's own repository. There git
+        # would take the paths in a patch as relative to the repository's root
+        # and skip them without an error, so it is kept from finding one.
+        (cd "$copy" && env -u GIT_DIR -u GIT_WORK_TREE \
+            GIT_CEILING_DIRECTORIES="$build/loom-repaired" git apply -p1 "$patch") ||
+            die "the patch does not apply to loom $version"
+    elif command -v patch >/dev/null; then
+        (cd "$copy" && command patch -p1 -s <"$patch") ||
+            die "the patch does not apply to loom $version"
+    else
+        die "git or patch is needed to repair loom, and neither was found"
+    fi
+    printf '%s\n' "$wanted" >"$stamp"
+}
+
+# Runs cargo test on the loom that $override selects.
+#
+# The repaired copy is put in place by a path override (`paths`) rather than by
+# `[patch.crates-io]`. A patch is part of the resolution: with it loom has no
+# source and no checksum in the lock file, so the two runs could not share one,
+# and each would rewrite what the other left. A path override replaces the source
+# of a package after the lock file was read, provided that name, version and
+# dependencies stay the same, as they do here. So one lock file, loom-tests/Cargo.lock,
+# holds for both runs, and `--locked` makes cargo stop rather than change it.
+cargo_test() {
+    cargo test --release --locked --manifest-path "$manifest" --config "$override" "$@"
+}
+
+# Runs one test file and prints what it took.
+run_file() {
+    local name=$1 log=$build/loom-repaired/$1.log start=$SECONDS
+    say "$kind loom, $name, preemptions: ${LOOM_MAX_PREEMPTIONS:-as written}"
+    cargo_test --quiet --test "$name" -- --nocapture 2>&1 | tee "$log" ||
+        die "$name on $kind loom"
+    # A file that ran nothing, for instance because its cfg was lost, has shown
+    # nothing, although cargo is content with it.
+    [[ $(<"$log") != *"test result: ok. 0 passed"* ]] || die "$name ran no test"
+    printf -- '-- %s on %s loom: passed in %s s\n' "$name" "$kind" "$((SECONDS - start))"
+}
+
+# Runs all test files on one kind of loom.
+run_all() {
+    kind=$1
+    local file name
+    if [[ $kind == repaired ]]; then
+        prepare_repaired_loom
+        override="paths = ['$copy']"
+        unset TOLLGATE_LOOM_PUBLISHED
+    else
+        override="paths = []"
+        export TOLLGATE_LOOM_PUBLISHED=1
+    fi
+
+    say "building for $kind loom"
+    cargo_test --tests --no-run || die "the build for $kind loom"
+
+    # First of all, whether this is the loom it is said to be. That test sets its
+    # own bound.
+    unset LOOM_MAX_PREEMPTIONS
+    run_file repair
+
+    if [[ $bound != own ]]; then
+        export LOOM_MAX_PREEMPTIONS=$bound
+    fi
+    for file in "$root"/loom-tests/tests/*.rs; do
+        name=$(basename "$file" .rs)
+        if [[ $name != repair ]]; then
+            run_file "$name"
+        fi
+    done
+}
+
+if [[ $mode != published ]]; then run_all repaired; fi
+if [[ $mode != repaired ]]; then run_all published; fi
+
+case $mode in
+    repaired) say "loom: all models passed on repaired loom" ;;
+    published) say "loom: all models passed on published loom, which does not explore every race" ;;
+    all) say "loom: all models passed on repaired loom and on published loom" ;;
+esac

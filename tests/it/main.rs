@@ -1,0 +1,21 @@
+//! What users rely on, tested through the public API.
+//!
+//! | file | what it holds up |
+//! |---|---|
+//! | `exact.rs` | P3: the reference against fractions of a token |
+//! | `properties.rs` | P1, P2, P6, P7, P8: the engine against the reference |
+//! | `boundaries.rs` | the ends of every range, and bad input |
+//! | `threads.rs` | P1 and P7 under threads |
+//! | `table.rs` | P5 and P6: capacity, overflow, forgetting |
+//! | `scenarios.rs` | cases of real bugs |
+
+#![allow(unreachable_pub, reason = "the modules of a program")]
+
+mod boundaries;
+mod exact;
+mod properties;
+mod reference;
+mod scenario;
+mod scenarios;
+mod table;
+mod threads;

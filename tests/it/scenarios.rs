@@ -1,0 +1,20 @@
+//! The cases in `tests/data`: none may fail, and what is unsupported is said.
+
+use crate::scenario::{self, Verdict};
+
+#[test]
+fn no_case_fails() {
+    let cases = scenario::read("tests/data/scenarios.jsonl").unwrap();
+    let mut passed = 0;
+    for case in cases {
+        match scenario::run(&case) {
+            Verdict::Passed => passed += 1,
+            Verdict::Unsupported => {
+                let later = ["sliding_log", "sliding_counter", "multi"];
+                assert!(later.contains(&case.algorithm.as_str()), "{} unsupported", case.id);
+            }
+            Verdict::Failed(lines) => panic!("{}: {}", case.id, lines.join("; ")),
+        }
+    }
+    assert!(passed >= 65, "{passed}");
+}
