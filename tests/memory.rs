@@ -27,7 +27,10 @@ fn build<K: Hash + ?Sized + 'static>(capacity: usize) -> KeyedLimiter<K> {
 }
 
 /// Fills a table with as many live keys as it is made for.
-fn fill<K: Hash + ?Sized + 'static>(capacity: usize, check: impl Fn(&KeyedLimiter<K>, u64) -> bool) {
+fn fill<K: Hash + ?Sized + 'static>(
+    capacity: usize,
+    check: impl Fn(&KeyedLimiter<K>, u64) -> bool,
+) {
     let before = resident();
     let limiter = build::<K>(capacity);
     let built = resident() - before;

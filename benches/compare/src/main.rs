@@ -1,36 +1,87 @@
+//! tollgate beside governor, interleaved in one run.
+//!
+//! ```text
+//! cargo run --release --manifest-path benches/compare/Cargo.toml -- [KEYS...]
+//! ```
+//!
+//! Random u64 keys, one thread, admitted calls, the real clocks. Each figure is the median of five
+//! rounds in which all take turns. A `ratio` is governor's time over ours.
+
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
-use governor::{Quota as GQ, RateLimiter};
+
+use governor::{DefaultKeyedRateLimiter, RateLimiter};
 use tollgate::{Clock, Decision, KeyedLimiter, Quota};
 
-fn time(ops: usize, mut f: impl FnMut()) -> f64 {
-    let t = Instant::now();
-    f();
-    t.elapsed().as_nanos() as f64 / ops as f64
-}
+const ROUNDS: usize = 5;
+const CALLS: usize = 4_000_000;
+/// Tokens a second: never used up here.
+const AMPLE: u32 = 1_000_000;
+
 fn main() {
-    let sizes: Vec<usize> = std::env::args().skip(1).map(|a| a.parse().unwrap()).collect();
-    for &n in &sizes {
-        let ops = 4_000_000usize;
-        let mut rng = fastrand::Rng::with_seed(7);
-        let keys: Vec<u64> = (0..ops).map(|_| rng.u64(..n as u64)).collect();
-        let g = RateLimiter::keyed(GQ::per_second(NonZeroU32::new(1_000_000).unwrap()));
-        let ours: KeyedLimiter<u64> = KeyedLimiter::builder(Quota::per_second(1_000_000)).capacity(n).build().unwrap();
-        let (clock, _h) = Clock::coarse(Duration::from_micros(500)).unwrap();
-        let coarse: KeyedLimiter<u64> = KeyedLimiter::builder(Quota::per_second(1_000_000)).capacity(n).clock(clock).build().unwrap();
-        for k in 0..n as u64 { let _ = g.check_key(&k); let _ = ours.check(&k); let _ = coarse.check(&k); }
-        let (mut tg, mut to, mut tc, mut tb) = (vec![], vec![], vec![], vec![]);
-        for _ in 0..5 {
-            let mut ok = 0usize;
-            tg.push(time(ops, || for k in &keys { ok += g.check_key(k).is_ok() as usize }));
-            to.push(time(ops, || for k in &keys { ok += ours.check(k).is_allowed() as usize }));
-            tc.push(time(ops, || for k in &keys { ok += coarse.check(k).is_allowed() as usize }));
-            let mut d = [Decision::default(); 32];
-            tb.push(time(ops, || for c in keys.chunks(32) { ours.check_many(c, &mut d); ok += d.iter().filter(|d| d.is_allowed()).count() }));
-            assert_eq!(ok, 4 * ops);
+    let named: Vec<usize> =
+        std::env::args().skip(1).map(|keys| keys.parse().expect("a number of keys")).collect();
+    let sizes = if named.is_empty() { vec![1_000, 100_000, 1_000_000, 10_000_000] } else { named };
+    let (clock, handle) = Clock::coarse(Duration::from_micros(500)).expect("the only coarse clock");
+    println!("{:>10}  {:<16} {:>8}  {:>6}", "keys", "who", "ns", "ratio");
+    for keys in sizes {
+        let results = measure(keys, &clock);
+        let governor = results[0].1;
+        for (name, nanos) in results {
+            println!("{keys:>10}  {name:<16} {nanos:>8.1}  {:>6.2}", governor / nanos);
         }
-        let m = |v: &mut Vec<f64>| { v.sort_by(f64::total_cmp); v[v.len() / 2] };
-        let (g, o, c, b) = (m(&mut tg), m(&mut to), m(&mut tc), m(&mut tb));
-        println!("{n:>9} governor {g:6.1} precise {o:6.1} ({:.2}) coarse {c:6.1} ({:.2}) batch {b:6.1} ({:.2})", g / o, g / c, g / b);
+        println!();
     }
+    drop(handle);
+}
+
+/// Nanoseconds a decision of each.
+fn measure(keys: usize, clock: &Clock) -> Vec<(&'static str, f64)> {
+    let mut random = fastrand::Rng::with_seed(7);
+    let calls: Vec<u64> = (0..CALLS).map(|_| random.u64(..keys as u64)).collect();
+    let quota = NonZeroU32::new(AMPLE).expect("not zero");
+    let governor: DefaultKeyedRateLimiter<u64> =
+        RateLimiter::keyed(governor::Quota::per_second(quota));
+    let build = |clock: Clock| -> KeyedLimiter<u64> {
+        let builder = KeyedLimiter::builder(Quota::per_second(AMPLE.into()));
+        builder.capacity(keys).clock(clock).build().expect("memory for the keys")
+    };
+    let (precise, coarse) = (build(Clock::precise()), build(clock.clone()));
+    for key in 0..keys as u64 {
+        assert!(governor.check_key(&key).is_ok());
+        assert!(precise.check(&key).is_allowed() && coarse.check(&key).is_allowed());
+    }
+
+    let single = |limiter: &KeyedLimiter<u64>| {
+        calls.iter().filter(|key| limiter.check(key).is_allowed()).count()
+    };
+    let batch = || {
+        let mut decisions = [Decision::default(); 32];
+        let mut admitted = 0;
+        for calls in calls.chunks(32) {
+            let decided = precise.check_many(calls, &mut decisions);
+            admitted += decisions[..decided].iter().filter(|one| one.is_allowed()).count();
+        }
+        admitted
+    };
+    let by_governor = || calls.iter().filter(|key| governor.check_key(key).is_ok()).count();
+    let contestants: [(&str, &dyn Fn() -> usize); 4] = [
+        ("governor", &by_governor),
+        ("precise clock", &|| single(&precise)),
+        ("coarse clock", &|| single(&coarse)),
+        ("batch of 32", &batch),
+    ];
+    let mut times = vec![Vec::new(); contestants.len()];
+    for _ in 0..ROUNDS {
+        for (times, (name, run)) in times.iter_mut().zip(&contestants) {
+            let start = Instant::now();
+            assert_eq!(run(), CALLS, "{name} refused a call");
+            times.push(start.elapsed().as_nanos() as f64 / CALLS as f64);
+        }
+    }
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    contestants.iter().zip(times).map(|((name, _), times)| (*name, median(times))).collect()
 }

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Every check that must pass, in the order in which it is cheapest to fail. Run from anywhere.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "format"
+cargo fmt --all --check
+
+step "lints"
+cargo clippy --locked --all-targets -- -D warnings
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+
+step "unit, property and table tests"
+cargo test --locked --release --lib --tests --examples
+
+step "documentation tests"
+cargo test --locked --release --doc
+
+step "examples"
+cargo run --locked --release --quiet --example quickstart
+cargo run --locked --release --quiet --example scenarios -- tests/data/scenarios.jsonl
+cargo run --locked --release --quiet --example replay -- --verify --requests 50000
+cargo run --locked --release --quiet --example replay -- --requests 1000000
+
+step "benches compile and run once"
+cargo bench --locked --bench check -- --test
+
+step "models"
+ci/loom.sh
+
+step "fuzz targets compile"
+cargo check --locked --manifest-path fuzz/Cargo.toml
+
+step "the comparison compiles"
+cargo check --locked --manifest-path benches/compare/Cargo.toml
