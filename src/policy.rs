@@ -10,7 +10,7 @@
 //! once, so that no such word is left when the next epoch may come. Changers exclude each other;
 //! deciders know nothing of the lock.
 
-use crate::algorithm::{Algorithm, Layout, Translation};
+use crate::algorithm::{Algorithm, Layout, Side, Translation};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::sync::{Atomic, Counter, Mutex, Ordering, lock, try_lock};
@@ -19,7 +19,7 @@ use crate::terms::{Reading, Terms};
 /// Words of the terms; every decision loads them.
 const TERMS: usize = 9;
 /// Words of the translation and the quota, which few ask for.
-const TRANSLATION: usize = 6;
+const TRANSLATION: usize = 9;
 const QUOTA: usize = 6;
 
 /// One publication. On lines of its own, as every decision reads it and only a change writes it.
@@ -224,17 +224,9 @@ impl Policy {
             walk.walk(self);
         }
         let terms = Terms::starting(self.algorithm, layout, now, self.unix_origin);
-        let (from, from_phase) = current.position_and_phase(now);
-        let measure = |layout: &Layout| match self.algorithm.has_windows() {
-            true => u64::from(layout.count_bits),
-            false => layout.unit,
-        };
         let translation = Translation {
-            from,
-            from_phase,
-            from_unit: measure(&current.layout),
-            to: terms.base,
-            to_unit: measure(&layout),
+            from: current.side(now),
+            to: terms.side(now),
             // Where the new unit is a whole number of nanoseconds, rounding a debt up admits at
             // the exact nanosecond; else rounding down admits at most a unit early, never late.
             round_up: u64::from(layout.slope.is_whole()),
@@ -276,8 +268,9 @@ impl Slot {
         let Slope { whole, high, low } = slope;
         let count_bits = u64::from(count_bits);
         let terms = [whole, high, low, unit, room, count_bits, origin, base, phase];
-        let Translation { from, from_phase, from_unit, to, to_unit, round_up } = *translation;
-        let translation = [from, from_phase, from_unit, to, to_unit, round_up];
+        let Translation { from, to, round_up } = *translation;
+        let side = |side: Side| [side.position, side.phase, side.unit, side.count_bits];
+        let translation = side(from).into_iter().chain(side(to)).chain([round_up]);
         let fields = self.terms.iter().chain(&self.translation).chain(&self.quota);
         let values = terms.into_iter().chain(translation).chain(quota.to_words());
         for (field, value) in fields.zip(values) {
@@ -298,8 +291,13 @@ impl Slot {
     }
 
     fn read_translation(&self) -> Translation {
-        let [from, from_phase, from_unit, to, to_unit, round_up] =
-            self.translation.each_ref().map(load);
-        Translation { from, from_phase, from_unit, to, to_unit, round_up }
+        let field = |index: usize| load(&self.translation[index]);
+        let side = |at: usize| Side {
+            position: field(at),
+            phase: field(at + 1),
+            unit: field(at + 2),
+            count_bits: field(at + 3),
+        };
+        Translation { from: side(0), to: side(4), round_up: field(8) }
     }
 }

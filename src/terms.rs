@@ -5,7 +5,7 @@
 //! quota mints nothing.
 
 use crate::algorithm::{
-    Algorithm, Answer, IDLE_MAX, Layout, RENEW_AT, Translation, fixed_window, token_bucket,
+    Algorithm, Answer, Layout, Side, Translation, fixed_window, sliding_counter, token_bucket,
 };
 use crate::word::LIVE_FROM;
 
@@ -78,12 +78,13 @@ impl Terms {
     #[inline]
     pub(crate) fn read(&self, now: u64) -> Option<Reading> {
         let position = self.position(now);
-        (position <= RENEW_AT >> self.layout.count_bits).then_some(Reading { now, position })
+        (position <= self.algorithm.renew_at() >> self.layout.count_bits).then_some(Reading { now, position })
     }
 
     /// The moment `now` on this line, where time stands still at the end of the range.
     pub(crate) fn read_to_the_end(&self, now: u64) -> Reading {
-        Reading { now, position: self.position(now).min(IDLE_MAX >> self.layout.count_bits) }
+        let end = self.algorithm.idle_max() >> self.layout.count_bits;
+        Reading { now, position: self.position(now).min(end) }
     }
 
     /// The clock at `now`, for buckets with 2^-64 parts of the next unit, rounded up.
@@ -101,6 +102,25 @@ impl Terms {
         (position.saturating_add((parts >> 64) as u64), parts as u64)
     }
 
+    /// Where this line stands at `now`, for those who change to another.
+    pub(crate) fn side(&self, now: u64) -> Side {
+        let (position, phase) = self.position_and_phase(now);
+        let Layout { unit, count_bits, .. } = self.layout;
+        let phase = if self.algorithm.has_windows() {
+            self.window_elapsed(&Reading { now, position })
+        } else {
+            phase
+        };
+        Side { position, phase, unit, count_bits: count_bits.into() }
+    }
+
+    /// Nanoseconds that have passed of the window in which `reading` lies.
+    #[inline]
+    pub(crate) fn window_elapsed(&self, reading: &Reading) -> u64 {
+        let elapsed = reading.now.saturating_sub(self.origin).saturating_add(self.phase);
+        elapsed.saturating_sub((reading.position - self.base).saturating_mul(self.layout.unit))
+    }
+
     /// The nanosecond at which the window of `index` starts; not before `origin`.
     #[inline]
     pub(crate) fn window_start(&self, index: u64) -> u64 {
@@ -115,21 +135,23 @@ impl Terms {
     }
 
     /// The time of a key that may have been forgotten at `floor`, for calls by whatever clock: what
-    /// it may have owed before, it owes. For windows that is a full one just before the floor's.
+    /// it may have owed before, it owes.
     pub(crate) fn forgotten_at(&self, floor: u64) -> u64 {
         let position = self.read_to_the_end(floor).position;
-        if self.algorithm.has_windows() {
-            // The first index is at least one above the lowest that a live word can have.
-            (position - 1) << self.layout.count_bits | self.layout.room
-        } else {
-            position
+        match self.algorithm {
+            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => position,
+            // As full a window as can be, just before the floor's.
+            Algorithm::FixedWindow => (position << self.layout.count_bits) - 1,
+            Algorithm::SlidingWindowCounter => sliding_counter::forgotten_before(self, position),
         }
     }
 
     /// Whether a key with this time is as one that has not been seen.
-    #[inline]
     pub(crate) fn is_idle(&self, time: u64, reading: &Reading) -> bool {
-        time <= self.unseen(reading)
+        match self.algorithm {
+            Algorithm::SlidingWindowCounter => sliding_counter::is_idle(self, time, reading),
+            _ => time <= self.unseen(reading),
+        }
     }
 
     /// The time after a charge of `cost`, or `None` if it is refused.
@@ -140,6 +162,7 @@ impl Terms {
                 token_bucket::charge(self, time, reading, cost)
             }
             Algorithm::FixedWindow => fixed_window::charge(self, time, reading, cost),
+            Algorithm::SlidingWindowCounter => sliding_counter::charge(self, time, reading, cost),
         }
     }
 
@@ -150,6 +173,7 @@ impl Terms {
                 token_bucket::give_back(self, time, reading, tokens)
             }
             Algorithm::FixedWindow => fixed_window::give_back(self, time, reading, tokens),
+            Algorithm::SlidingWindowCounter => sliding_counter::give_back(self, time, reading, tokens),
         }
     }
 
@@ -160,6 +184,7 @@ impl Terms {
                 token_bucket::translate(translation, time)
             }
             Algorithm::FixedWindow => fixed_window::translate(translation, time),
+            Algorithm::SlidingWindowCounter => sliding_counter::translate(translation, time),
         }
     }
 
@@ -171,6 +196,9 @@ impl Terms {
                 Answer::Bucket(token_bucket::answer(self, time, reading))
             }
             Algorithm::FixedWindow => Answer::Window(fixed_window::answer(self, time, reading)),
+            Algorithm::SlidingWindowCounter => {
+                Answer::Sliding(sliding_counter::answer(self, time, reading))
+            }
         }
     }
 }

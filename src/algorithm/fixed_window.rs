@@ -12,31 +12,36 @@
 //! **Worst case.** `2 * limit` within any length of W: all of one window at its end, all of the
 //! next at its start. In any interval of length t: `limit * (floor(t / W) + 2)`.
 
-use crate::algorithm::{IDLE_MAX, Layout, Translation};
+use crate::algorithm::{Algorithm, Layout, TEN_YEARS, Translation};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::terms::{Reading, Terms};
-use crate::word::LIVE_FROM;
-
-/// Ten years of 365.25 days, in nanoseconds: how long a window's index must fit its field before
-/// the range is renewed.
-const TEN_YEARS: u128 = 315_576_000 * 1_000_000_000;
+use crate::word::TIME_BITS;
 
 pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
-    let window = quota.period_nanos()?;
-    let limit = quota.limit();
-    // As many bits for the count as leave room for the indices of ten years, whatever the limit:
-    // the limit can then change without the words.
-    let windows = (TEN_YEARS / u128::from(window)) as u64 + 1;
-    let count_bits = ((IDLE_MAX - LIVE_FROM) / windows).checked_ilog2().unwrap_or(0);
+    let (window, limit) = (quota.period_nanos()?, quota.limit());
+    // As many bits for the count as leave room for the indices, whatever the limit: the limit can
+    // then change without the words.
+    let count_bits = TIME_BITS - 1 - index_bits(window);
     let limit_max = (1 << count_bits) - 1;
     if limit > limit_max {
-        let algorithm = super::Algorithm::FixedWindow;
+        let algorithm = Algorithm::FixedWindow;
         return Err(QuotaError::Window { algorithm, limit, limit_max });
     }
+    Ok(Layout { slope: per_window(window), unit: window, room: limit, count_bits })
+}
+
+/// Bits for the indices of ten years, in half the range: one more bit is to spare for those below
+/// live words and for renewing in time. At most all but the lowest.
+pub(crate) fn index_bits(window: u64) -> u32 {
+    let windows = TEN_YEARS / u128::from(window) + 1;
+    windows.next_power_of_two().ilog2().min(TIME_BITS - 1)
+}
+
+/// One window per window's length.
+pub(crate) fn per_window(window: u64) -> Slope {
     // One over a 64-bit number of nanoseconds always is a slope.
-    let slope = Slope::new(1, u128::from(window)).unwrap_or(Slope::ZERO);
-    Ok(Layout { slope, unit: window, room: limit, count_bits })
+    Slope::new(1, u128::from(window)).unwrap_or(Slope::ZERO)
 }
 
 /// The layout with the same windows.
@@ -68,13 +73,13 @@ pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64
     (count > 0).then_some(index << terms.layout.count_bits | after)
 }
 
-/// The count of the window that ran at the change, or of a later one, carried whole into the
-/// window in which the change lies under the new length.
+/// The count of the window that ran at the change, carried whole into the window in which the
+/// change lies under the new length; that of a later one, into the window in which that starts.
 pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
-    let Translation { from, from_unit, to, to_unit, .. } = *translation;
-    let (index, count) = (time >> from_unit, time & ((1 << from_unit) - 1));
-    let carried = if index < from { 0 } else { count.min((1 << to_unit) - 1) };
-    to << to_unit | carried
+    let Translation { from, to, .. } = translation;
+    let (index, count) = (time >> from.count_bits, time & ((1 << from.count_bits) - 1));
+    let carried = if index < from.position { 0 } else { count.min((1 << to.count_bits) - 1) };
+    translation.window_of(index) << to.count_bits | carried
 }
 
 /// What a decision keeps of a window.

@@ -15,6 +15,7 @@
 pub(crate) mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod leaky_bucket;
+pub(crate) mod sliding_counter;
 pub(crate) mod token_bucket;
 
 use crate::quota::{Quota, QuotaError};
@@ -61,20 +62,20 @@ pub enum Algorithm {
     /// Admits when `count + cost <= limit`. Up to `2 * limit` may be admitted around an edge: the
     /// end of one window and the start of the next.
     FixedWindow,
+    /// A count per window, and the one before it by the share of it that still lies within one
+    /// window's length of now.
+    ///
+    /// Admits when `previous * (1 - elapsed / window) + current + cost <= limit`, in exact
+    /// integers. It takes the calls of the window before to have come evenly; if they all came at
+    /// its end, up to `limit * (1 + elapsed / window)` lie within the last window's length.
+    SlidingWindowCounter,
 }
-
-/// The highest time at which an idle key can stand. What a key owes comes on top, so that a time
-/// never leaves its field; and before the clock comes here, the range is renewed.
-pub(crate) const IDLE_MAX: u64 = (1 << (TIME_BITS - 1)) - 1;
-
-/// The clock that asks for a new range: three quarters of the way, 6.8 years of nanoseconds.
-pub(crate) const RENEW_AT: u64 = 3 << (TIME_BITS - 3);
 
 /// The most that a key can owe, in units: 9.1 years of nanoseconds.
 pub(crate) const OWED_MAX: u64 = 1 << (TIME_BITS - 1);
 
-const _: () = assert!(RENEW_AT < IDLE_MAX);
-const _: () = assert!(IDLE_MAX + OWED_MAX < 1 << TIME_BITS, "a charged time fits its field");
+/// Ten years of 365.25 days, in nanoseconds: how long a window's index must fit its field.
+const TEN_YEARS: u128 = 315_576_000 * 1_000_000_000;
 
 /// A quota in an algorithm's own units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +94,21 @@ impl Algorithm {
     /// Whether time is cut into windows.
     #[inline]
     pub(crate) fn has_windows(self) -> bool {
-        matches!(self, Algorithm::FixedWindow)
+        matches!(self, Algorithm::FixedWindow | Algorithm::SlidingWindowCounter)
+    }
+
+    /// The highest time at which an idle key can stand. What a bucket owes comes on top, so that
+    /// a time never leaves its field; before the clock comes here, the range is renewed.
+    #[inline]
+    pub(crate) fn idle_max(self) -> u64 {
+        let owed_max = if self.has_windows() { 0 } else { OWED_MAX };
+        (1 << TIME_BITS) - 1 - owed_max
+    }
+
+    /// The clock that asks for a new range: three quarters of the way, 6.8 years of nanoseconds.
+    #[inline]
+    pub(crate) fn renew_at(self) -> u64 {
+        self.idle_max() / 4 * 3
     }
 
     /// What `quota` becomes in this algorithm's units.
@@ -102,6 +117,7 @@ impl Algorithm {
             Algorithm::TokenBucket | Algorithm::LeakyBucket => token_bucket::lay_out(quota),
             Algorithm::Gcra => gcra::lay_out(quota),
             Algorithm::FixedWindow => fixed_window::lay_out(quota),
+            Algorithm::SlidingWindowCounter => sliding_counter::lay_out(quota),
         }
     }
 
@@ -113,25 +129,41 @@ impl Algorithm {
             }
             Algorithm::Gcra => gcra::lay_out_like(current, quota),
             Algorithm::FixedWindow => fixed_window::lay_out_like(current, quota),
+            Algorithm::SlidingWindowCounter => sliding_counter::lay_out_like(current, quota),
         }
     }
 }
 
-/// How a time of the epoch before is read in this one.
+/// How a time of the epoch before is read in this one: where both lines stand at the change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Translation {
-    /// The clock at the change, in the units before (window index, for windows).
-    pub(crate) from: u64,
-    /// The fraction of the next unit that had passed then, in 2^-64.
-    pub(crate) from_phase: u64,
-    /// Units per token before; count bits, for windows.
-    pub(crate) from_unit: u64,
-    /// The clock at the change, in the units after.
-    pub(crate) to: u64,
-    /// Units per token after; count bits, for windows.
-    pub(crate) to_unit: u64,
+    pub(crate) from: Side,
+    pub(crate) to: Side,
     /// 1 to round a fraction of a unit up, 0 to round it down.
     pub(crate) round_up: u64,
+}
+
+/// One line at the moment of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Side {
+    /// The clock, in units; for windows, the index.
+    pub(crate) position: u64,
+    /// 2^-64 parts of the next unit that have passed; for windows, nanoseconds of the window.
+    pub(crate) phase: u64,
+    /// As in [`Layout`].
+    pub(crate) unit: u64,
+    pub(crate) count_bits: u64,
+}
+
+impl Translation {
+    /// For windows: the index after the change of the window that holds the moment of the change,
+    /// or the start of the window of `index` before it if that comes later.
+    fn window_of(&self, index: u64) -> u64 {
+        let Translation { from, to, .. } = self;
+        let ahead = index.saturating_sub(from.position).saturating_mul(from.unit);
+        let passed = to.phase.saturating_add(ahead.saturating_sub(from.phase));
+        to.position.saturating_add(passed / to.unit)
+    }
 }
 
 /// What a decision keeps of its key.
@@ -139,6 +171,7 @@ pub(crate) struct Translation {
 pub(crate) enum Answer {
     Bucket(token_bucket::Answer),
     Window(fixed_window::Answer),
+    Sliding(sliding_counter::Answer),
 }
 
 /// The answer of a limit of 0.
@@ -154,6 +187,7 @@ impl Answer {
         match self {
             Answer::Bucket(answer) => answer.limit(),
             Answer::Window(answer) => answer.limit(),
+            Answer::Sliding(answer) => answer.limit(),
         }
     }
 
@@ -162,6 +196,7 @@ impl Answer {
         match self {
             Answer::Bucket(answer) => answer.remaining(),
             Answer::Window(answer) => answer.remaining(),
+            Answer::Sliding(answer) => answer.remaining(),
         }
     }
 
@@ -170,6 +205,7 @@ impl Answer {
         match self {
             Answer::Bucket(answer) => answer.wait(cost),
             Answer::Window(answer) => answer.wait(cost),
+            Answer::Sliding(answer) => answer.wait(cost),
         }
     }
 
@@ -178,6 +214,7 @@ impl Answer {
         match self {
             Answer::Bucket(answer) => answer.restored_in(),
             Answer::Window(answer) => answer.restored_in(),
+            Answer::Sliding(answer) => answer.restored_in(),
         }
     }
 
@@ -185,7 +222,7 @@ impl Answer {
     pub(crate) fn departs_in(&self, cost: u64) -> Option<u64> {
         match self {
             Answer::Bucket(answer) => leaky_bucket::departs_in(answer, cost),
-            Answer::Window(_) => Some(0),
+            Answer::Window(_) | Answer::Sliding(_) => Some(0),
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
     let start = time.max(reading.position);
     let free = terms.layout.room.saturating_sub(start - reading.position);
     let units = cost.checked_mul(terms.layout.unit)?;
-    // No overflow: units <= room <= OWED_MAX, and position <= IDLE_MAX. Where the room was cut
+    // No overflow: units <= room <= OWED_MAX, and position <= 2^59 - 1 - OWED_MAX. Where the room was cut
     // below what is owed, only a cost of 0 gets here, and changes nothing.
     if units <= free { Some(start + units) } else { None }
 }
@@ -81,21 +81,22 @@ pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64
 /// A fraction of a unit is rounded as `round_up` says; a debt of more than nine years of the new
 /// rate is cut to that.
 pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
-    let Translation { from, from_phase, from_unit, to, to_unit, round_up } = *translation;
-    let Some(owed) = time.checked_sub(from).filter(|&owed| owed > 0) else {
-        return to;
+    let Translation { from, to, round_up } = *translation;
+    let (from_unit, to_unit) = (from.unit, to.unit);
+    let Some(owed) = time.checked_sub(from.position).filter(|&owed| owed > 0) else {
+        return to.position;
     };
-    // (owed - from_phase / 2^64) * to_unit / from_unit, exactly. The quotient comes first, and
+    // (owed - phase / 2^64) * to_unit / from_unit, exactly. The quotient comes first, and
     // its rest joins the fraction: every product below stays under 2^123, as units per token are
     // at most 2^58.
     let product = u128::from(owed) * u128::from(to_unit);
     let (quotient, rest) = (product / u128::from(from_unit), product % u128::from(from_unit));
     let divisor = i128::from(from_unit) << 64;
-    let rest = ((rest as i128) << 64) - i128::from(from_phase) * i128::from(to_unit);
+    let rest = ((rest as i128) << 64) - i128::from(from.phase) * i128::from(to_unit);
     let down = rest.div_euclid(divisor);
     let up = i128::from(round_up == 1 && rest.rem_euclid(divisor) > 0);
     let owed = (quotient as i128 + down + up).clamp(0, i128::from(OWED_MAX));
-    to + owed as u64
+    to.position + owed as u64
 }
 
 /// What a decision keeps of a bucket: the debt, and the line on which it is earned back.

@@ -33,7 +33,15 @@ pub struct Reference {
 #[derive(Clone, Debug)]
 enum State {
     Bucket(Bucket),
-    Window { index: BigInt, count: BigInt },
+    Window(Window),
+}
+
+/// One window's count, or two for the sliding counter.
+#[derive(Clone, Debug)]
+struct Window {
+    index: BigInt,
+    previous: BigInt,
+    current: BigInt,
 }
 
 #[derive(Clone, Debug)]
@@ -60,8 +68,8 @@ const TEN_YEARS: u64 = 315_576_000 * 1_000_000_000;
 impl Reference {
     pub fn new(algorithm: Algorithm, quota: Quota) -> Reference {
         let state = match algorithm {
-            Algorithm::FixedWindow => {
-                State::Window { index: BigInt::zero(), count: BigInt::zero() }
+            Algorithm::FixedWindow | Algorithm::SlidingWindowCounter => {
+                State::Window(Window::unseen())
             }
             _ => State::Bucket(Bucket::new(algorithm, quota, natural_unit(algorithm, quota))),
         };
@@ -78,9 +86,9 @@ impl Reference {
             State::Bucket(bucket) => {
                 bucket.spent = bucket.start(origin, now) + bucket.unit.clone() * cost;
             }
-            State::Window { index, count } => {
-                roll(index, count, &window, now.max(origin));
-                *count += cost;
+            State::Window(one) => {
+                *one = one.at(&window, now.max(origin));
+                one.current += cost;
             }
         }
         let after = self.peek(0, now);
@@ -92,22 +100,12 @@ impl Reference {
         self.renew(now);
         match &self.state {
             State::Bucket(bucket) => bucket.peek(self.algorithm, self.origin, cost, now),
-            State::Window { index, count } => {
-                let (mut index, mut count) = (index.clone(), count.clone());
-                roll(&mut index, &mut count, &self.window(), now.max(self.origin));
+            State::Window(one) => {
+                let view = one.at(&self.window(), now.max(self.origin));
                 let limit = BigInt::from(self.quota.limit());
-                let allowed = cost == 0 || &count + cost <= limit;
-                let edge = nanos(&((&index + 1) * self.window() - now));
-                Answer {
-                    allowed,
-                    remaining: whole(&(&limit - &count)),
-                    retry_after: match allowed {
-                        true => Some(0),
-                        false if BigInt::from(cost) > limit => None,
-                        false => edge,
-                    },
-                    reset_after: if count.is_zero() { Some(0) } else { edge },
-                    delay: 0,
+                match self.algorithm {
+                    Algorithm::FixedWindow => view.peek_fixed(&limit, &self.window(), cost, now),
+                    _ => view.peek_sliding(&limit, &self.window(), cost, now, self.origin),
                 }
             }
         }
@@ -124,11 +122,11 @@ impl Reference {
                     bucket.spent = (bucket.spent.clone() - back).max(clock);
                 }
             }
-            State::Window { index, count } => {
-                let (mut at, mut counted) = (index.clone(), count.clone());
-                roll(&mut at, &mut counted, &window, now.max(origin));
-                if !counted.is_zero() {
-                    (*index, *count) = (at, (counted - tokens).max(BigInt::zero()));
+            State::Window(one) => {
+                let mut view = one.at(&window, now.max(origin));
+                if !view.current.is_zero() {
+                    view.current = (view.current - tokens).max(BigInt::zero());
+                    *one = view;
                 }
             }
         }
@@ -137,7 +135,7 @@ impl Reference {
     pub fn reset(&mut self) {
         match &mut self.state {
             State::Bucket(bucket) => bucket.spent = BigInt::zero(),
-            State::Window { index, count } => (*index, *count) = (BigInt::zero(), BigInt::zero()),
+            State::Window(one) => *one = Window::unseen(),
         }
     }
 
@@ -166,11 +164,10 @@ impl Reference {
                     self.origin = now;
                 }
             }
-            State::Window { index, count } => {
+            State::Window(one) => {
                 let window = BigInt::from(quota.period().as_nanos());
                 if window != old_window || late {
-                    roll(index, count, &old_window, now);
-                    *index = BigInt::from(now) / window;
+                    *one = one.settled(algorithm, &old_window, &window, now);
                     self.origin = now;
                 }
             }
@@ -186,14 +183,17 @@ impl Reference {
     fn is_late(&self, now: u64) -> bool {
         match &self.state {
             State::Bucket(bucket) => bucket.clock(self.origin, now) > BigInt::from(RENEW_AT),
-            State::Window { .. } => {
+            State::Window(_) => {
                 let window = self.window();
-                let windows = BigInt::from(TEN_YEARS) / &window + 1;
-                let counts: BigInt = BigInt::from((1_u64 << 58) - 1 - BASE) / windows;
-                let counts = counts.bits() - 1;
+                let windows: BigInt = BigInt::from(TEN_YEARS) / &window;
+                let index_bits = windows.bits();
+                let count_bits = match self.algorithm {
+                    Algorithm::FixedWindow => 58 - index_bits,
+                    _ => (59 - index_bits) / 2 * 2,
+                };
                 let index = BigInt::from(now) / &window - BigInt::from(self.origin) / &window;
-                let base = (BASE - 1) / (1 << counts) + 2;
-                index + base > BigInt::from(RENEW_AT >> counts)
+                let base = (BASE - 1) / (1 << count_bits) + 2;
+                index + base > BigInt::from((((1_u64 << 59) - 1) / 4 * 3) >> count_bits)
             }
         }
     }
@@ -201,12 +201,12 @@ impl Reference {
     /// The engine starts its clock over when its word has no room left; every key's at once.
     pub fn renew(&mut self, now: u64) {
         if self.is_late(now) {
-            let window = self.window();
+            let (window, algorithm) = (self.window(), self.algorithm);
             match &mut self.state {
                 State::Bucket(bucket) => {
                     *bucket = bucket.translated(self.algorithm, self.quota, self.origin, now);
                 }
-                State::Window { index, count } => roll(index, count, &window, now),
+                State::Window(one) => *one = one.settled(algorithm, &window, &window, now),
             }
             self.origin = now;
         }
@@ -304,11 +304,99 @@ impl Bucket {
     }
 }
 
-/// Moves a count to the window of `now`, unless it is in a later one.
-fn roll(index: &mut BigInt, count: &mut BigInt, window: &BigInt, now: u64) {
-    let current = BigInt::from(now) / window;
-    if current > *index {
-        (*index, *count) = (current, BigInt::zero());
+impl Window {
+    fn unseen() -> Window {
+        Window { index: BigInt::zero(), previous: BigInt::zero(), current: BigInt::zero() }
+    }
+
+    /// As it is seen at `now`: in a newer window the counts move on, in an older one they stay.
+    fn at(&self, window: &BigInt, now: u64) -> Window {
+        let index = BigInt::from(now) / window;
+        if index <= self.index {
+            return self.clone();
+        }
+        let next = index == &self.index + 1;
+        let previous = if next { self.current.clone() } else { BigInt::zero() };
+        Window { index, previous, current: BigInt::zero() }
+    }
+
+    /// Nanoseconds of the window that have passed at `now`.
+    fn elapsed(&self, window: &BigInt, now: u64) -> BigInt {
+        (BigInt::from(now) - &self.index * window).max(BigInt::zero())
+    }
+
+    /// What of the window before is still in sight, rounded up.
+    fn in_sight(&self, window: &BigInt, elapsed: &BigInt) -> BigInt {
+        (&self.previous * (window - elapsed) + window - 1) / window
+    }
+
+    fn peek_fixed(&self, limit: &BigInt, window: &BigInt, cost: u64, now: u64) -> Answer {
+        let allowed = cost == 0 || &self.current + cost <= *limit;
+        let edge = nanos(&((&self.index + 1) * window - now));
+        Answer {
+            allowed,
+            remaining: whole(&(limit - &self.current)),
+            retry_after: match allowed {
+                true => Some(0),
+                false if BigInt::from(cost) > *limit => None,
+                false => edge,
+            },
+            reset_after: if self.current.is_zero() { Some(0) } else { edge },
+            delay: 0,
+        }
+    }
+
+    fn peek_sliding(
+        &self,
+        limit: &BigInt,
+        window: &BigInt,
+        cost: u64,
+        now: u64,
+        origin: u64,
+    ) -> Answer {
+        let elapsed = self.elapsed(window, now.max(origin));
+        let in_sight = self.in_sight(window, &elapsed);
+        let allowed = cost == 0 || in_sight + &self.current + cost <= *limit;
+        let start = &self.index * window;
+        // The first moment from `from` on at which `count` has faded to `spare`.
+        let fades = |from: BigInt, count: &BigInt, spare: BigInt| {
+            let kept = if count.is_zero() { window.clone() } else { spare * window / count };
+            from + window - kept.min(window.clone())
+        };
+        let at = if &self.current + cost <= *limit {
+            fades(start.clone(), &self.previous, limit - &self.current - cost)
+        } else {
+            fades(&start + window, &self.current, limit - cost)
+        };
+        let restored = match (self.previous.is_zero(), self.current.is_zero()) {
+            (true, true) => BigInt::from(now),
+            (_, true) => &start + window,
+            _ => start + window * 2,
+        };
+        Answer {
+            allowed,
+            remaining: whole(&(limit - &self.current - self.in_sight(window, &elapsed))),
+            retry_after: match allowed {
+                true => Some(0),
+                false if BigInt::from(cost) > *limit => None,
+                false => nanos(&(at - now)),
+            },
+            reset_after: nanos(&(restored - now)),
+            delay: 0,
+        }
+    }
+
+    /// What counts at `now`, or at the start of the key's window if that is later, as the count of
+    /// the window of another length in which that moment lies.
+    fn settled(&self, algorithm: Algorithm, old: &BigInt, new: &BigInt, now: u64) -> Window {
+        let view = self.at(old, now);
+        let moment = BigInt::from(now).max(&view.index * old);
+        let elapsed = &moment - &view.index * old;
+        let current = match algorithm {
+            Algorithm::FixedWindow => view.current,
+            _ => view.in_sight(old, &elapsed) + &view.current,
+        };
+        Window { index: moment / new, previous: BigInt::zero(), current }
     }
 }
 

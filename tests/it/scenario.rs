@@ -99,6 +99,7 @@ fn algorithm(name: &str) -> Option<Algorithm> {
     Some(match name {
         "token_bucket" => Algorithm::TokenBucket,
         "fixed_window" => Algorithm::FixedWindow,
+        "sliding_counter" => Algorithm::SlidingWindowCounter,
         _ => return None,
     })
 }
