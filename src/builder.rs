@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use core::time::Duration;
 
 use crate::algorithm::Algorithm;
+use crate::algorithm::sliding_log::Shape;
 use crate::clock::Clock;
 use crate::hash::{Hasher, KeyHasher, random_seed};
 use crate::keyed::KeyedLimiter;
@@ -50,12 +51,15 @@ struct Choices {
     algorithm: Algorithm,
     clock: Clock,
     origin: Option<Duration>,
+    /// The largest limit of a sliding log, if it is not the quota's.
+    log_limit: Option<u64>,
+    log_cost: u64,
 }
 
 impl Choices {
     fn new(quota: Quota) -> Choices {
         let (algorithm, clock) = (Algorithm::default(), Clock::default());
-        Choices { quota, algorithm, clock, origin: None }
+        Choices { quota, algorithm, clock, origin: None, log_limit: None, log_cost: 1 }
     }
 
     /// The policy and the clock, started.
@@ -63,7 +67,14 @@ impl Choices {
         let (timer, unix) = self.clock.start();
         let nanos = |origin: Duration| u64::try_from(origin.as_nanos()).unwrap_or(u64::MAX);
         let unix = self.origin.map_or(unix, nanos);
-        Ok((Policy::new(self.algorithm, &self.quota, unix)?, timer))
+        let shape = match self.algorithm {
+            Algorithm::SlidingWindowLog => Shape {
+                ring: self.log_limit.unwrap_or(self.quota.limit()).max(1),
+                cost_max: self.log_cost.max(1),
+            },
+            _ => Shape::default(),
+        };
+        Ok((Policy::new(self.algorithm, &self.quota, shape, unix)?, timer))
     }
 }
 
@@ -132,6 +143,33 @@ impl Builder {
         self
     }
 
+    /// The largest limit that a sliding log can be given: see [`KeyedBuilder::log_limit`].
+    ///
+    /// ```
+    /// # use tollgate::{Algorithm, Limiter, Quota};
+    /// let builder = Limiter::builder(Quota::per_second(5)).algorithm(Algorithm::SlidingWindowLog);
+    /// let limiter = builder.log_limit(10).build()?;
+    /// assert!(limiter.set_quota(Quota::per_second(10)).is_ok());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn log_limit(mut self, limit: u64) -> Builder {
+        self.0.log_limit = Some(limit);
+        self
+    }
+
+    /// The largest cost that a sliding log admits: see [`KeyedBuilder::log_cost`].
+    ///
+    /// ```
+    /// # use tollgate::{Algorithm, Limiter, Quota};
+    /// let builder = Limiter::builder(Quota::per_second(5)).algorithm(Algorithm::SlidingWindowLog);
+    /// assert!(builder.log_cost(3).build()?.check_n(3).is_allowed());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn log_cost(mut self, cost: u64) -> Builder {
+        self.0.log_cost = cost;
+        self
+    }
+
     /// Builds the limiter.
     ///
     /// # Errors
@@ -145,7 +183,7 @@ impl Builder {
     /// ```
     pub fn build(self) -> Result<Limiter, BuildError> {
         let (policy, timer) = self.0.start()?;
-        Ok(Limiter::from_parts(policy, timer))
+        Ok(Limiter::from_parts(policy, timer)?)
     }
 }
 
@@ -230,6 +268,46 @@ impl<K: Hash + ?Sized + 'static> KeyedBuilder<K> {
     /// ```
     pub fn origin(mut self, since_unix_epoch: Duration) -> Self {
         self.choices.origin = Some(since_unix_epoch);
+        self
+    }
+
+    /// The largest limit that a sliding log can be given, now or by `set_quota`: the length of its
+    /// rings, at most 1 048 576; the quota's limit unless set. Costs 24 bytes a key of capacity for
+    /// each unit, and the tick of its stamps grows with it: 16 ns for 10, 1 us for 1000. Other
+    /// algorithms ignore it.
+    ///
+    /// ```
+    /// # use tollgate::{Algorithm, KeyedLimiter, Quota, QuotaError};
+    /// let limiter = KeyedLimiter::<u64>::builder(Quota::per_second(5))
+    ///     .algorithm(Algorithm::SlidingWindowLog)
+    ///     .log_limit(10)
+    ///     .build()?;
+    /// assert!(limiter.set_quota(Quota::per_second(10)).is_ok());
+    /// let beyond = limiter.set_quota(Quota::per_second(11));
+    /// assert_eq!(beyond, Err(QuotaError::LogLimit { limit: 11, ring: 10 }));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn log_limit(mut self, limit: u64) -> Self {
+        self.choices.log_limit = Some(limit);
+        self
+    }
+
+    /// The largest cost that a sliding log admits: 1 unless set, at most its largest limit. A call
+    /// that costs more is refused, for ever. The tick of its stamps grows with it. Other algorithms
+    /// ignore it.
+    ///
+    /// ```
+    /// # use tollgate::{Algorithm, KeyedLimiter, Quota};
+    /// let limiter = KeyedLimiter::<u64>::builder(Quota::per_second(5))
+    ///     .algorithm(Algorithm::SlidingWindowLog)
+    ///     .log_cost(3)
+    ///     .build()?;
+    /// assert!(limiter.check_n(&7, 3).is_allowed());
+    /// assert_eq!(limiter.check_n(&7, 4).retry_after(), None);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn log_cost(mut self, cost: u64) -> Self {
+        self.choices.log_cost = cost;
         self
     }
 

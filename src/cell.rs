@@ -2,10 +2,13 @@
 //!
 //! Everything here is about one word. Who the word belongs to is the bucket's concern.
 
+use crate::algorithm::{Answer, sliding_log};
+use crate::decision::{Outcome, Verdict};
 use crate::policy::Policy;
 use crate::sync::{Atomic, Ordering};
+use crate::table::Ring;
 use crate::terms::{Reading, Terms};
-use crate::word::{LIVE_FROM, Word};
+use crate::word::Word;
 
 /// How an attempt on a word ended.
 pub(crate) enum Attempt {
@@ -45,9 +48,59 @@ pub(crate) fn charge(
     }
 }
 
+/// As [`charge`], for a key with a log, whose answer must be made while its ring is at hand. The
+/// word was loaded with Acquire before.
+pub(crate) fn charge_log(
+    cell: &Atomic<Word>,
+    ring: Ring<'_>,
+    word: Word,
+    time: u64,
+    (terms, reading): (&Terms, &Reading),
+    cost: u64,
+) -> Option<Verdict> {
+    if reading.is_past_end {
+        let (algorithm, answer) = (terms.algorithm, Answer::try_again());
+        return Some(Verdict { outcome: Outcome::Refused, algorithm, answer });
+    }
+    let verdict = |outcome, time| {
+        let answer = Answer::Log(sliding_log::answer(terms, &ring, time, reading, cost));
+        Verdict { outcome, algorithm: terms.algorithm, answer }
+    };
+    let Some(after) = sliding_log::charge(terms, &ring, time, reading, cost) else {
+        let refused = verdict(Outcome::Refused, time);
+        // Relaxed: as in `charge`; the ring was read after the word, too.
+        return (cell.load(Ordering::Relaxed) == word).then_some(refused);
+    };
+    // The stamps of the commit before must be there before the head moves on from it.
+    ring.fill(terms, time);
+    let admitted = verdict(Outcome::Admitted, after);
+    let next = word.at(after, terms.epoch());
+    // Release: as in `charge`; and the stamps that were written come with the head that needs
+    // them.
+    let swap = cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed);
+    swap.is_ok().then_some(admitted)
+}
+
+/// What a call on a key with a log would be told; `None` if its word has moved meanwhile.
+pub(crate) fn foresee_log(
+    cell: &Atomic<Word>,
+    ring: Ring<'_>,
+    word: Word,
+    time: u64,
+    (terms, reading): (&Terms, &Reading),
+    cost: u64,
+) -> Option<Verdict> {
+    let admitted = sliding_log::charge(terms, &ring, time, reading, cost).is_some();
+    let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
+    let answer = Answer::Log(sliding_log::answer(terms, &ring, time, reading, cost));
+    // Relaxed: as in `charge`; the ring was read after the word, too.
+    let is_same = cell.load(Ordering::Relaxed) == word;
+    is_same.then_some(Verdict { outcome, algorithm: terms.algorithm, answer })
+}
+
 /// Replaces the time of a live word; false if another thread moved the word meanwhile.
 pub(crate) fn replace(cell: &Atomic<Word>, word: Word, time: u64, terms: &Terms) -> bool {
-    let next = word.at(time.max(LIVE_FROM), terms.epoch());
+    let next = word.at(time, terms.epoch());
     // Release: as in `charge`.
     cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed).is_ok()
 }

@@ -17,19 +17,30 @@ pub(crate) enum Outcome {
     RefusedFull,
 }
 
-/// How a call was decided, and under which terms.
+/// How a call was decided, and what can be asked of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict {
     pub(crate) outcome: Outcome,
-    pub(crate) terms: Terms,
-    pub(crate) reading: Reading,
-    /// The key's time after the call.
-    pub(crate) time: u64,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) answer: Answer,
 }
 
 impl Verdict {
+    /// `time` is the key's time after the call.
+    pub(crate) fn new(
+        outcome: Outcome,
+        terms: &Terms,
+        reading: &Reading,
+        time: u64,
+        cost: u64,
+    ) -> Verdict {
+        let answer = terms.answer(time, reading, cost);
+        Verdict { outcome, algorithm: terms.algorithm, answer }
+    }
+
     pub(crate) fn decision(&self, cost: u64, tick: u32) -> Decision {
-        Decision::new(self.outcome, &self.terms, &self.reading, self.time, cost, tick)
+        let queued = self.algorithm == Algorithm::LeakyBucket;
+        Decision { outcome: self.outcome, queued, tick, cost, answer: self.answer }
     }
 }
 
@@ -86,7 +97,7 @@ impl Decision {
         tick: u32,
     ) -> Decision {
         let queued = terms.algorithm == Algorithm::LeakyBucket;
-        Decision { outcome, queued, tick, cost, answer: terms.answer(time, reading) }
+        Decision { outcome, queued, tick, cost, answer: terms.answer(time, reading, cost) }
     }
 
     /// Whether the call may go ahead.

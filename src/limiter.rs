@@ -5,16 +5,19 @@ use core::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
+use crate::algorithm::Algorithm;
 use crate::builder::Builder;
 use crate::cell::{self, Attempt};
 use crate::clock::Timer;
-use crate::decision::{Decision, Outcome};
+use crate::decision::{Decision, Outcome, Verdict};
+use crate::memory::BuildMemoryError;
 use crate::policy::{Policy, Walk};
 use crate::quota::{Quota, QuotaError};
 use crate::stats::{Counts, Stats};
 use crate::sync::{Atomic, Ordering};
 use crate::terms::{Reading, Terms};
-use crate::word::{LIVE_FROM, Word};
+use crate::table::Rings;
+use crate::word::Word;
 
 /// One limit: a single state, without keys.
 ///
@@ -36,9 +39,9 @@ pub struct Limiter {
     timer: Timer,
 }
 
-/// The word, on a line of its own.
+/// The word, on a line of its own, and the ring of a log.
 #[derive(Debug)]
-struct State(CachePadded<Atomic<Word>>);
+struct State(CachePadded<Atomic<Word>>, Rings);
 
 impl Walk for State {
     fn walk(&self, policy: &Policy) {
@@ -85,10 +88,15 @@ impl Limiter {
         Builder::new(quota)
     }
 
-    pub(crate) fn from_parts(policy: Policy, timer: Timer) -> Limiter {
-        let idle = Word::live(LIVE_FROM, 0, 0);
-        let state = State(CachePadded::new(Atomic::new(idle)));
-        Limiter { state, policy, counts: Counts::new(), timer }
+    pub(crate) fn from_parts(
+        policy: Policy,
+        timer: Timer,
+    ) -> Result<Limiter, BuildMemoryError> {
+        let terms = policy.load();
+        let idle = Word::live(terms.unseen(&terms.read_to_the_end(0)), 0, 0);
+        let rings = Rings::new(1, terms.layout.shape.ring, false)?;
+        let state = State(CachePadded::new(Atomic::new(idle)), rings);
+        Ok(Limiter { state, policy, counts: Counts::new(), timer })
     }
 
     /// May this be done now? Costs one token if it may: `check_n(1)`.
@@ -212,8 +220,7 @@ impl Limiter {
     pub fn reset(&self) {
         loop {
             let (word, terms, _) = self.look(self.timer.now());
-            // Time 0 is idle in every epoch; `replace` raises it to the lowest live one.
-            if cell::replace(&self.state.0, word, 0, &terms) {
+            if cell::replace(&self.state.0, word, terms.cleared(word.time()), &terms) {
                 return;
             }
         }
@@ -280,7 +287,8 @@ impl Limiter {
         Duration::from_nanos(self.timer.now())
     }
 
-    /// Bytes that the limiter holds: 8 kB, nearly all of it statistics, and never more.
+    /// Bytes that the limiter holds: 8 kB, nearly all of it statistics, and the ring of a sliding
+    /// log; never more.
     ///
     /// ```
     /// # use tollgate::{Limiter, Quota};
@@ -289,7 +297,7 @@ impl Limiter {
     /// ```
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Limiter>() + self.counts.bytes()
+        size_of::<Limiter>() + self.state.1.bytes() + self.counts.bytes()
     }
 
     /// What the limiter has done so far.
@@ -313,6 +321,12 @@ impl Limiter {
         }
         loop {
             let (word, terms, reading) = self.look(now);
+            if terms.algorithm == Algorithm::SlidingWindowLog {
+                match self.decide_log(word, &terms, &reading, cost) {
+                    Some(verdict) => return verdict.decision(cost, tick),
+                    None => continue,
+                }
+            }
             let attempt = cell::charge(&self.state.0, word, word.time(), &terms, &reading, cost);
             let (outcome, time) = match attempt {
                 Attempt::Charged(time) => (Outcome::Admitted, time),
@@ -327,9 +341,33 @@ impl Limiter {
         }
     }
 
+    fn decide_log(
+        &self,
+        word: Word,
+        terms: &Terms,
+        reading: &Reading,
+        cost: u64,
+    ) -> Option<Verdict> {
+        let State(cell, rings) = &self.state;
+        let verdict = cell::charge_log(cell, rings.of(0), word, word.time(), (terms, reading), cost);
+        match &verdict {
+            Some(verdict) => self.counts.decided(verdict.outcome),
+            None => self.counts.retried(),
+        }
+        verdict
+    }
+
     /// What a call would be told.
     fn foresee(&self, cost: u64, now: u64, tick: u32) -> Decision {
-        let (word, terms, reading) = self.look(now);
+        let (mut word, mut terms, mut reading) = self.look(now);
+        while terms.algorithm == Algorithm::SlidingWindowLog {
+            let State(cell, rings) = &self.state;
+            let (ring, under) = (rings.of(0), (&terms, &reading));
+            if let Some(verdict) = cell::foresee_log(cell, ring, word, word.time(), under, cost) {
+                return verdict.decision(cost, tick);
+            }
+            (word, terms, reading) = self.look(now);
+        }
         let time = word.time();
         let admitted = terms.charge(time, &reading, cost).is_some();
         let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };

@@ -1,4 +1,4 @@
-//! Memory for the buckets, and the only `unsafe` code of the crate.
+//! Memory for buckets and rings, and the only `unsafe` code of the crate.
 //!
 //! A table is one run of zeroed pages: it is asked for at build, with a wish for huge pages, and
 //! touched at build, so that no page fault happens inside a decision.
@@ -9,6 +9,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use core::slice;
 
+use crate::sync::Atomic;
 use crate::table::Bucket;
 #[cfg(not(tollgate_loom))]
 use crate::word::Word;
@@ -26,75 +27,100 @@ pub(crate) struct BuildMemoryError {
     pub(crate) available: Option<u64>,
 }
 
-/// A fixed run of buckets.
+/// What a table is made of: atomics of integers.
+///
+/// # Safety
+///
+/// All bytes zero are a valid value, the one that `zeroed` makes, and every field can be changed
+/// through a shared reference by any thread.
+pub(crate) unsafe trait Zeroed: Send + Sync {
+    fn zeroed() -> Self;
+}
+
+// SAFETY: a bucket is atomics of 64-bit integers and nothing else.
+unsafe impl Zeroed for Bucket {
+    fn zeroed() -> Bucket {
+        Bucket::new()
+    }
+}
+
+// SAFETY: an atomic 64-bit integer.
+unsafe impl Zeroed for Atomic<u64> {
+    fn zeroed() -> Atomic<u64> {
+        Atomic::new(0)
+    }
+}
+
+/// A fixed run of zeroed values.
 #[derive(Debug)]
-pub(crate) struct Buckets {
-    first: NonNull<Bucket>,
+pub(crate) struct Run<T> {
+    first: NonNull<T>,
     count: usize,
-    /// Keeps the buckets until they are dropped; never touched meanwhile.
-    _owner: Owner,
+    /// Keeps the values until they are dropped; never touched meanwhile.
+    _owner: Owner<T>,
 }
 
 #[derive(Debug)]
 #[allow(dead_code)]
-enum Owner {
-    /// A small table, or one under a checker that knows no pages.
-    Heap(Box<[Bucket]>),
+enum Owner<T> {
+    /// A short run, or one under a checker that knows no pages.
+    Heap(Box<[T]>),
     #[cfg(not(any(miri, tollgate_loom)))]
     Pages(memmap2::MmapMut),
 }
 
-// SAFETY: the buckets are owned by this value and are not tied to a thread.
-unsafe impl Send for Buckets {}
-// SAFETY: all that is reached through a shared reference is atomics.
-unsafe impl Sync for Buckets {}
+// SAFETY: the values are owned by the run, and `T` is `Send`.
+unsafe impl<T: Zeroed> Send for Run<T> {}
+// SAFETY: `T` is `Sync`, and nothing else is reached through a shared reference.
+unsafe impl<T: Zeroed> Sync for Run<T> {}
 
-impl Buckets {
-    /// `count` buckets of zeroes. Unless `lazy`, every page is touched.
-    pub(crate) fn new(count: usize, lazy: bool) -> Result<Buckets, BuildMemoryError> {
-        let bytes = count as u128 * size_of::<Bucket>() as u128;
+impl<T: Zeroed> Run<T> {
+    /// `count` values. Unless `lazy`, every page is touched.
+    pub(crate) fn new(count: usize, lazy: bool) -> Result<Run<T>, BuildMemoryError> {
+        let bytes = count as u128 * size_of::<T>() as u128;
         #[cfg(not(any(miri, tollgate_loom)))]
         if bytes >= pages::FROM {
-            let (first, owner) = pages::map(count, bytes, lazy)?;
-            return Ok(Buckets { first, count, _owner: Owner::Pages(owner) });
+            let (first, owner) = pages::map(bytes, lazy)?;
+            // Aligned to a huge page, and so to any value.
+            return Ok(Run { first: first.cast(), count, _owner: Owner::Pages(owner) });
         }
         let _ = lazy;
-        let mut buckets = Vec::new();
-        if buckets.try_reserve_exact(count).is_err() {
+        let mut values = Vec::new();
+        if values.try_reserve_exact(count).is_err() {
             return Err(BuildMemoryError { bytes, available: None });
         }
-        buckets.extend((0..count).map(|_| Bucket::new()));
-        let mut buckets = buckets.into_boxed_slice();
-        let first = NonNull::from(&mut *buckets).cast();
-        Ok(Buckets { first, count, _owner: Owner::Heap(buckets) })
+        values.extend((0..count).map(|_| T::zeroed()));
+        let mut values = values.into_boxed_slice();
+        let first = NonNull::from(&mut *values).cast();
+        Ok(Run { first, count, _owner: Owner::Heap(values) })
     }
 
-    /// Bytes of the buckets.
+    /// Bytes of the values.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val::<[Bucket]>(self)
+        size_of_val::<[T]>(self)
     }
 
-    /// The bucket that `hash` falls into, and what is left of the hash: a multiply-shift, so that
-    /// any number of buckets is filled evenly.
+    /// The value that `hash` falls on, its index, and what is left of the hash: a multiply-shift,
+    /// so that any number of values is hit evenly. The run is not empty.
     #[inline]
-    pub(crate) fn pick(&self, hash: u64) -> (&Bucket, u64) {
+    pub(crate) fn pick(&self, hash: u64) -> (&T, usize, u64) {
         let product = u128::from(hash) * self.count as u128;
         let index = (product >> 64) as usize;
         // SAFETY: the product is below `2^64 * count`, so the index is below `count`.
-        (unsafe { self.get_unchecked(index) }, product as u64)
+        (unsafe { self.get_unchecked(index) }, index, product as u64)
     }
 }
 
-impl Deref for Buckets {
-    type Target = [Bucket];
+impl<T: Zeroed> Deref for Run<T> {
+    type Target = [T];
 
     #[inline]
-    fn deref(&self) -> &[Bucket] {
+    fn deref(&self) -> &[T] {
         // SAFETY:
-        // * `first` points to `count` buckets, aligned, that the owner holds as long as `self`
+        // * `first` points to `count` values, aligned, that the owner holds as long as `self`
         //   lives; moving `self` moves neither heap nor pages;
-        // * they are initialised: boxed as such, or zeroed by the system, and all-zero bytes are a
-        //   valid `Bucket`, which is atomics of integers;
+        // * they are initialised: boxed as such, or zeroed by the system, which is valid by
+        //   `Zeroed`;
         // * nobody holds a mutable reference to them after `new`.
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
@@ -121,22 +147,16 @@ mod pages {
     use memmap2::{MmapMut, MmapOptions};
 
     use super::BuildMemoryError;
-    use crate::table::{BUCKETS_PER_SHARD, Bucket};
+    use crate::table::SHARD_BYTES;
 
-    /// From this size on a table has pages of its own.
+    /// From this size on a run has pages of its own.
     pub(super) const FROM: u128 = 1 << 16;
 
     /// A huge page, and a shard.
-    const HUGE: usize = BUCKETS_PER_SHARD * size_of::<Bucket>();
+    const HUGE: usize = SHARD_BYTES;
 
-    const _: () = assert!(HUGE == 2 << 20);
-
-    /// Zeroed pages for `count` buckets, which start at the edge of a huge page.
-    pub(super) fn map(
-        count: usize,
-        bytes: u128,
-        lazy: bool,
-    ) -> Result<(NonNull<Bucket>, MmapMut), BuildMemoryError> {
+    /// Zeroed pages for so many bytes, which start at the edge of a huge page.
+    pub(super) fn map(bytes: u128, lazy: bool) -> Result<(NonNull<u8>, MmapMut), BuildMemoryError> {
         let available = super::system::available();
         let error = BuildMemoryError { bytes, available };
         if available.is_some_and(|available| bytes > u128::from(available)) {
@@ -146,7 +166,7 @@ mod pages {
         let wanted = usize::try_from(bytes + HUGE as u128).map_err(|_| error)?;
         let mut owner = MmapOptions::new().len(wanted).map_anon().map_err(|_| error)?;
         let start = owner.as_mut_ptr().align_offset(HUGE);
-        let length = count * size_of::<Bucket>();
+        let length = wanted - HUGE;
         // Only whole huge pages: beyond the table's end none is to become resident. A wish, so a
         // system without them is no error.
         #[cfg(target_os = "linux")]

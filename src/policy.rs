@@ -10,6 +10,7 @@
 //! once, so that no such word is left when the next epoch may come. Changers exclude each other;
 //! deciders know nothing of the lock.
 
+use crate::algorithm::sliding_log::{Shape, expired_at};
 use crate::algorithm::{Algorithm, Layout, Side, Translation};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
@@ -18,6 +19,8 @@ use crate::terms::{Reading, Terms};
 
 /// Words of the terms; every decision loads them.
 const TERMS: usize = 9;
+/// Words of a sliding log's shape, which only a log loads.
+const SHAPE: usize = 2;
 /// Words of the translation and the quota, which few ask for.
 const TRANSLATION: usize = 9;
 const QUOTA: usize = 6;
@@ -27,6 +30,7 @@ const QUOTA: usize = 6;
 #[repr(align(128))]
 struct Slot {
     terms: [Atomic<u64>; TERMS],
+    shape: [Atomic<u64>; SHAPE],
     translation: [Atomic<u64>; TRANSLATION],
     quota: [Atomic<u64>; QUOTA],
 }
@@ -57,7 +61,7 @@ struct Change {
 pub(crate) trait Walk {
     /// Translates every word that is left of the epoch before.
     fn walk(&self, policy: &Policy);
-    /// Starts a walk that others will go on with, a little each. Called before the epoch changes.
+    /// Starts a walk that others will go on with, a little each. Called when the epoch has changed.
     fn start(&self);
     /// Whether a started walk has come to its end.
     fn is_done(&self) -> bool;
@@ -67,9 +71,10 @@ impl Policy {
     pub(crate) fn new(
         algorithm: Algorithm,
         quota: &Quota,
+        shape: Shape,
         unix_origin: u64,
     ) -> Result<Policy, QuotaError> {
-        let layout = algorithm.lay_out(quota)?;
+        let layout = algorithm.lay_out(quota, shape)?;
         let terms = Terms::starting(algorithm, layout, 0, unix_origin);
         let policy = Policy {
             sequence: Atomic::new(0),
@@ -144,9 +149,9 @@ impl Policy {
         now: u64,
         walk: &impl Walk,
     ) -> Result<(), QuotaError> {
-        let layout = self.algorithm.lay_out(quota)?;
         let mut change = lock(&self.change);
         let current = self.load();
+        let layout = self.algorithm.lay_out(quota, current.layout.shape)?;
         let now = now.max(current.origin);
         let same_units = self.algorithm.lay_out_like(&current.layout, quota);
         match same_units.filter(|_| current.read(now).is_some()) {
@@ -171,7 +176,7 @@ impl Policy {
             // but their refusal.
             self.asked_per_call.store(1, Ordering::Relaxed);
         }
-        let layout = self.algorithm.lay_out(quota)?;
+        let layout = self.algorithm.lay_out(quota, Shape::default())?;
         // Time does not stand still for one call alone, so a limit of 0 has no room instead.
         let room = if layout.slope.is_zero() { 0 } else { layout.room };
         Ok(Layout { slope: Slope::ONE, room, ..layout })
@@ -185,13 +190,16 @@ impl Policy {
     /// Moves the range of the word up to `now`. One decision in years comes here.
     #[cold]
     fn renew(&self, now: u64, walk: &impl Walk) -> (Terms, Reading) {
-        // Whoever finds the lock taken does not wait: until the new epoch is out, time stands
-        // still for it at the end of the range.
+        // Whoever finds the lock taken does not wait: it goes on in the old range while that lasts,
+        // and past its end refuses until the new epoch is out.
         if let Some(mut change) = try_lock(&self.change) {
             let current = self.load();
             let quota = self.quota();
-            if let (None, Ok(layout)) = (current.read(now), self.algorithm.lay_out(&quota)) {
+            let layout = self.algorithm.lay_out(&quota, current.layout.shape);
+            if let (None, Ok(layout)) = (current.read(now), layout) {
                 self.begin_epoch(&mut change, &current, layout, &quota, now, walk);
+                // After the publication, or a helper would find nothing to do and be counted.
+                walk.start();
             }
         }
         let terms = self.load();
@@ -201,7 +209,11 @@ impl Policy {
     /// The same units from now on: the clock goes on from where it is, with another slope.
     fn continue_line(&self, current: &Terms, layout: Layout, quota: &Quota, now: u64) {
         let mut terms = Terms { layout, ..*current };
-        if layout.slope != current.layout.slope {
+        if self.algorithm == Algorithm::SlidingWindowLog {
+            if layout.unit != current.layout.unit {
+                terms.phase = expired_at(current, now);
+            }
+        } else if layout.slope != current.layout.slope {
             (terms.base, terms.phase) = current.position_and_phase(now);
             terms.origin = now;
         }
@@ -223,7 +235,10 @@ impl Policy {
         if !change.walked && !walk.is_done() {
             walk.walk(self);
         }
-        let terms = Terms::starting(self.algorithm, layout, now, self.unix_origin);
+        let mut terms = Terms::starting(self.algorithm, layout, now, self.unix_origin);
+        if self.algorithm == Algorithm::SlidingWindowLog {
+            terms.phase = expired_at(current, now);
+        }
         let translation = Translation {
             from: current.side(now),
             to: terms.side(now),
@@ -232,7 +247,6 @@ impl Policy {
             round_up: u64::from(layout.slope.is_whole()),
         };
         change.walked = false;
-        walk.start();
         self.publish(terms, current.epoch() ^ 1, &translation, quota);
     }
 
@@ -257,6 +271,7 @@ impl Slot {
     fn new() -> Slot {
         Slot {
             terms: [(); TERMS].map(|()| Atomic::new(0)),
+            shape: [(); SHAPE].map(|()| Atomic::new(0)),
             translation: [(); TRANSLATION].map(|()| Atomic::new(0)),
             quota: [(); QUOTA].map(|()| Atomic::new(0)),
         }
@@ -264,15 +279,18 @@ impl Slot {
 
     fn write(&self, terms: &Terms, translation: &Translation, quota: &Quota) {
         let Terms { sequence: _, algorithm: _, layout, origin, base, phase } = *terms;
-        let Layout { slope, unit, room, count_bits } = layout;
+        let Layout { slope, unit, room, count_bits, shape } = layout;
         let Slope { whole, high, low } = slope;
         let count_bits = u64::from(count_bits);
         let terms = [whole, high, low, unit, room, count_bits, origin, base, phase];
         let Translation { from, to, round_up } = *translation;
         let side = |side: Side| [side.position, side.phase, side.unit, side.count_bits];
         let translation = side(from).into_iter().chain(side(to)).chain([round_up]);
-        let fields = self.terms.iter().chain(&self.translation).chain(&self.quota);
-        let values = terms.into_iter().chain(translation).chain(quota.to_words());
+        let rest = self.shape.iter().chain(&self.translation).chain(&self.quota);
+        let fields = self.terms.iter().chain(rest);
+        let shape = [shape.ring, shape.cost_max];
+        let rest = shape.into_iter().chain(translation).chain(quota.to_words());
+        let values = terms.into_iter().chain(rest);
         for (field, value) in fields.zip(values) {
             // Release: brings the sequence that is in force now to whoever reads this field too
             // early, and so makes that reader start over. Pairs with `load`.
@@ -286,7 +304,13 @@ impl Slot {
         let field = |index: usize| load(&self.terms[index]);
         let slope = Slope { whole: field(0), high: field(1), low: field(2) };
         let (unit, room, count_bits) = (field(3), field(4), field(5) as u32);
-        let layout = Layout { slope, unit, room, count_bits };
+        let shape = if algorithm == Algorithm::SlidingWindowLog {
+            let [ring, cost_max] = self.shape.each_ref().map(load);
+            Shape { ring, cost_max }
+        } else {
+            Shape::default()
+        };
+        let layout = Layout { slope, unit, room, count_bits, shape };
         Terms { sequence, algorithm, layout, origin: field(6), base: field(7), phase: field(8) }
     }
 

@@ -261,6 +261,31 @@ pub enum QuotaError {
         /// The most that fits this window.
         limit_max: u64,
     },
+    /// A sliding log cannot be shaped so.
+    Log {
+        /// The largest limit asked for: the ring's length.
+        ring: u64,
+        /// The largest ring there is.
+        ring_max: u64,
+        /// The largest cost asked for; at most the largest limit.
+        cost_max: u64,
+    },
+    /// The limit is beyond the sliding log's ring.
+    LogLimit {
+        /// The limit asked for.
+        limit: u64,
+        /// What the ring holds: the largest limit, chosen when the limiter was built.
+        ring: u64,
+    },
+    /// The window is too short for the sliding log's tick, or too long for its range.
+    LogWindow {
+        /// The window asked for.
+        period: Duration,
+        /// The shortest that fits, in nanoseconds: 1024 ticks.
+        window_min: u64,
+        /// The longest that fits, in nanoseconds.
+        window_max: u64,
+    },
     /// A quota per call needs [`Algorithm::Gcra`], whose word does not depend on the quota.
     PerCall {
         /// The limiter's algorithm.
@@ -297,6 +322,19 @@ impl fmt::Display for QuotaError {
                     "quota: a limit of {limit}; with this window {algorithm:?} counts up to "
                 )?;
                 write!(f, "{limit_max} (a token bucket has no such bound)")
+            }
+            QuotaError::Log { ring, ring_max, cost_max } => {
+                write!(f, "sliding log: a limit of up to {ring} at a cost of up to {cost_max}; ")?;
+                write!(f, "the limit must be at most {ring_max}, and the cost at most the limit")
+            }
+            QuotaError::LogLimit { limit, ring } => {
+                write!(f, "quota: a limit of {limit}; the sliding log was built for up to {ring} ")?;
+                write!(f, "(see log_limit)")
+            }
+            QuotaError::LogWindow { period, window_min, window_max } => {
+                let (min, max) = (Duration::from_nanos(window_min), Duration::from_nanos(window_max));
+                write!(f, "quota: a window of {period:?}; this sliding log needs {min:?} to {max:?} ")?;
+                write!(f, "(a smaller log_limit or log_cost has finer ticks)")
             }
             QuotaError::PerCall { algorithm } => {
                 write!(f, "quota per call: needs Algorithm::Gcra, the limiter has {algorithm:?}")

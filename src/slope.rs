@@ -94,7 +94,7 @@ impl Slope {
         // less than 2^-63 of it, so over 2^64 nanoseconds the quotient is at most two too large;
         // it is never more than one too small.
         let scaled = (u128::from(target) << 64) - u128::from(start);
-        let mut elapsed = u64::try_from(scaled / per_nanosecond).ok()?;
+        let mut elapsed = u64::try_from(scaled / per_nanosecond).unwrap_or(u64::MAX);
         while elapsed > 0 && self.units(elapsed - 1, start) >= target {
             elapsed -= 1;
         }

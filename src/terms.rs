@@ -5,8 +5,10 @@
 //! quota mints nothing.
 
 use crate::algorithm::{
-    Algorithm, Answer, Layout, Side, Translation, fixed_window, sliding_counter, token_bucket,
+    Algorithm, Answer, Layout, Side, Translation, fixed_window, sliding_counter,
+    sliding_log, token_bucket,
 };
+use crate::algorithm::sliding_log::NoSlots;
 use crate::word::LIVE_FROM;
 
 /// All that a decision needs besides the key's own time.
@@ -21,7 +23,7 @@ pub(crate) struct Terms {
     /// The clock at `origin`, in units.
     pub(crate) base: u64,
     /// What had passed at `origin` besides: 2^-64 parts of the next unit; for windows, nanoseconds
-    /// of the window.
+    /// of the window; for the log, the tick up to which tokens have expired whatever the window.
     pub(crate) phase: u64,
 }
 
@@ -32,6 +34,9 @@ pub(crate) struct Reading {
     pub(crate) now: u64,
     /// The same moment in units, or the index of its window.
     pub(crate) position: u64,
+    /// Whether the line ends before this moment, because another thread is about to start a new
+    /// one. Nothing may be charged then: it would be settled as if it had been long ago.
+    pub(crate) is_past_end: bool,
 }
 
 impl Terms {
@@ -49,6 +54,8 @@ impl Terms {
                 LIVE_FROM.div_ceil(1 << layout.count_bits) + 1,
                 (unix % u128::from(layout.unit)) as u64,
             )
+        } else if algorithm == Algorithm::SlidingWindowLog {
+            (sliding_log::base(&layout), i64::MIN as u64)
         } else {
             (LIVE_FROM, 0)
         };
@@ -64,6 +71,9 @@ impl Terms {
     /// The clock at `now`, without the end of its range.
     #[inline]
     fn position(&self, now: u64) -> u64 {
+        if self.algorithm == Algorithm::SlidingWindowLog {
+            return sliding_log::position(self, now);
+        }
         let elapsed = now.saturating_sub(self.origin);
         let slope = self.layout.slope;
         let units = if self.algorithm.has_windows() {
@@ -78,18 +88,23 @@ impl Terms {
     #[inline]
     pub(crate) fn read(&self, now: u64) -> Option<Reading> {
         let position = self.position(now);
-        (position <= self.algorithm.renew_at() >> self.layout.count_bits).then_some(Reading { now, position })
+        (position <= self.algorithm.renew_at() >> self.layout.count_bits).then_some(Reading {
+            now,
+            position,
+            is_past_end: false,
+        })
     }
 
-    /// The moment `now` on this line, where time stands still at the end of the range.
+    /// The moment `now` on this line, or the line's end if that comes first.
     pub(crate) fn read_to_the_end(&self, now: u64) -> Reading {
         let end = self.algorithm.idle_max() >> self.layout.count_bits;
-        Reading { now, position: self.position(now).min(end) }
+        let position = self.position(now);
+        Reading { now, position: position.min(end), is_past_end: position > end }
     }
 
     /// The clock at `now`, for buckets with 2^-64 parts of the next unit, rounded up.
     pub(crate) fn position_and_phase(&self, now: u64) -> (u64, u64) {
-        if self.algorithm.has_windows() {
+        if !self.algorithm.is_bucket() {
             return (self.position(now), 0);
         }
         let elapsed = now.saturating_sub(self.origin);
@@ -107,18 +122,18 @@ impl Terms {
         let (position, phase) = self.position_and_phase(now);
         let Layout { unit, count_bits, .. } = self.layout;
         let phase = if self.algorithm.has_windows() {
-            self.window_elapsed(&Reading { now, position })
+            self.window_elapsed(now, position)
         } else {
             phase
         };
         Side { position, phase, unit, count_bits: count_bits.into() }
     }
 
-    /// Nanoseconds that have passed of the window in which `reading` lies.
+    /// Nanoseconds that have passed of the window of `index`, in which `now` lies.
     #[inline]
-    pub(crate) fn window_elapsed(&self, reading: &Reading) -> u64 {
-        let elapsed = reading.now.saturating_sub(self.origin).saturating_add(self.phase);
-        elapsed.saturating_sub((reading.position - self.base).saturating_mul(self.layout.unit))
+    pub(crate) fn window_elapsed(&self, now: u64, index: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.origin).saturating_add(self.phase);
+        elapsed.saturating_sub((index - self.base).saturating_mul(self.layout.unit))
     }
 
     /// The nanosecond at which the window of `index` starts; not before `origin`.
@@ -143,6 +158,7 @@ impl Terms {
             // As full a window as can be, just before the floor's.
             Algorithm::FixedWindow => (position << self.layout.count_bits) - 1,
             Algorithm::SlidingWindowCounter => sliding_counter::forgotten_before(self, position),
+            Algorithm::SlidingWindowLog => sliding_log::forgotten_at(self, floor),
         }
     }
 
@@ -150,19 +166,27 @@ impl Terms {
     pub(crate) fn is_idle(&self, time: u64, reading: &Reading) -> bool {
         match self.algorithm {
             Algorithm::SlidingWindowCounter => sliding_counter::is_idle(self, time, reading),
+            Algorithm::SlidingWindowLog => sliding_log::is_idle(self, time, reading),
             _ => time <= self.unseen(reading),
         }
     }
 
-    /// The time after a charge of `cost`, or `None` if it is refused.
+    /// The time after a charge of `cost`, or `None` if it is refused. For a log, of a key that was
+    /// not seen: others need their ring.
     #[inline]
     pub(crate) fn charge(&self, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+        if reading.is_past_end && cost > 0 {
+            return None;
+        }
         match self.algorithm {
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
                 token_bucket::charge(self, time, reading, cost)
             }
             Algorithm::FixedWindow => fixed_window::charge(self, time, reading, cost),
             Algorithm::SlidingWindowCounter => sliding_counter::charge(self, time, reading, cost),
+            Algorithm::SlidingWindowLog => {
+                sliding_log::charge(self, &NoSlots, time, reading, cost)
+            }
         }
     }
 
@@ -174,6 +198,8 @@ impl Terms {
             }
             Algorithm::FixedWindow => fixed_window::give_back(self, time, reading, tokens),
             Algorithm::SlidingWindowCounter => sliding_counter::give_back(self, time, reading, tokens),
+            // Tokens cannot be taken out of the middle of a log.
+            Algorithm::SlidingWindowLog => None,
         }
     }
 
@@ -185,12 +211,34 @@ impl Terms {
             }
             Algorithm::FixedWindow => fixed_window::translate(translation, time),
             Algorithm::SlidingWindowCounter => sliding_counter::translate(translation, time),
+            Algorithm::SlidingWindowLog => sliding_log::translate(translation, time),
         }
     }
 
-    /// What a decision keeps of a key with this time.
+    /// The newest moment that a time names, in nanoseconds of the limiter; 0 but for a log.
+    pub(crate) fn newest(&self, time: u64) -> u64 {
+        match self.algorithm {
+            Algorithm::SlidingWindowLog => sliding_log::newest(self, time),
+            _ => 0,
+        }
+    }
+
+    /// The time of a key that is made as one not seen. Time 0 is idle in every epoch, but a log's
+    /// stamps must not decrease.
+    pub(crate) fn cleared(&self, time: u64) -> u64 {
+        match self.algorithm {
+            Algorithm::SlidingWindowLog => sliding_log::cleared(self, time),
+            _ => LIVE_FROM,
+        }
+    }
+
+    /// What a decision keeps of a key with this time, after a call of `cost`. For a log, of a key
+    /// that was not seen: others need their ring.
     #[inline]
-    pub(crate) fn answer(&self, time: u64, reading: &Reading) -> Answer {
+    pub(crate) fn answer(&self, time: u64, reading: &Reading, cost: u64) -> Answer {
+        if reading.is_past_end {
+            return Answer::try_again();
+        }
         match self.algorithm {
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
                 Answer::Bucket(token_bucket::answer(self, time, reading))
@@ -198,6 +246,9 @@ impl Terms {
             Algorithm::FixedWindow => Answer::Window(fixed_window::answer(self, time, reading)),
             Algorithm::SlidingWindowCounter => {
                 Answer::Sliding(sliding_counter::answer(self, time, reading))
+            }
+            Algorithm::SlidingWindowLog => {
+                Answer::Log(sliding_log::answer(self, &NoSlots, time, reading, cost))
             }
         }
     }

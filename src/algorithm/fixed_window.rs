@@ -12,6 +12,7 @@
 //! **Worst case.** `2 * limit` within any length of W: all of one window at its end, all of the
 //! next at its start. In any interval of length t: `limit * (floor(t / W) + 2)`.
 
+use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Algorithm, Layout, TEN_YEARS, Translation};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
@@ -28,7 +29,7 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
         let algorithm = Algorithm::FixedWindow;
         return Err(QuotaError::Window { algorithm, limit, limit_max });
     }
-    Ok(Layout { slope: per_window(window), unit: window, room: limit, count_bits })
+    Ok(Layout { slope: per_window(window), unit: window, room: limit, count_bits, shape: Shape::default() })
 }
 
 /// Bits for the indices of ten years, in half the range: one more bit is to spare for those below
@@ -99,6 +100,11 @@ pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
 }
 
 impl Answer {
+    /// A window of which nothing is left, whatever the cost, for so many nanoseconds.
+    pub(crate) fn spent(edge: u64) -> Answer {
+        Answer { count: u64::MAX, limit: u64::MAX, edge }
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }

@@ -14,6 +14,7 @@
 //!
 //! **Worst case.** In any interval of length t: `(tolerance + t) / interval + 1`.
 
+use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Layout, OWED_MAX};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
@@ -24,7 +25,7 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
     if limit == 0 {
         // Time stands still, and a token is one unit of it.
         let fits = burst <= OWED_MAX;
-        let layout = Layout { slope: Slope::ZERO, unit: 1, room: burst, count_bits: 0 };
+        let layout = Layout { slope: Slope::ZERO, unit: 1, room: burst, count_bits: 0, shape: Shape::default() };
         return fits.then_some(layout).ok_or(QuotaError::Burst { burst, burst_max: OWED_MAX });
     }
     if limit > period {
@@ -38,7 +39,7 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
     let burst_max = OWED_MAX / interval;
     match u64::try_from(room) {
         Ok(room) if room <= OWED_MAX && interval <= OWED_MAX => {
-            Ok(Layout { slope: Slope::ONE, unit: interval, room, count_bits: 0 })
+            Ok(Layout { slope: Slope::ONE, unit: interval, room, count_bits: 0, shape: Shape::default() })
         }
         _ => Err(QuotaError::Burst { burst, burst_max }),
     }

@@ -16,8 +16,10 @@ pub(crate) mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod leaky_bucket;
 pub(crate) mod sliding_counter;
+pub(crate) mod sliding_log;
 pub(crate) mod token_bucket;
 
+use crate::algorithm::sliding_log::Shape;
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::word::TIME_BITS;
@@ -69,6 +71,15 @@ pub enum Algorithm {
     /// integers. It takes the calls of the window before to have come evenly; if they all came at
     /// its end, up to `limit * (1 + elapsed / window)` lie within the last window's length.
     SlidingWindowCounter,
+    /// The time of every admitted token, in a ring beside the key's cell.
+    ///
+    /// Admits when the tokens admitted within the last window's length and the cost are within the
+    /// limit: no window ever holds more. Its price is memory, 24 bytes a key of capacity for each
+    /// unit of limit (see [`KeyedBuilder::log_limit`](crate::KeyedBuilder::log_limit)), a cost of
+    /// at most [`log_cost`](crate::KeyedBuilder::log_cost), no refund, and stamps that are rounded
+    /// up to a tick: 16 ns at a limit of 10, 1 us at 1000, times the largest cost. A call may be
+    /// refused a tick too long, never admitted early.
+    SlidingWindowLog,
 }
 
 /// The most that a key can owe, in units: 9.1 years of nanoseconds.
@@ -88,6 +99,8 @@ pub(crate) struct Layout {
     pub(crate) room: u64,
     /// For windows, the bits below the window's index that hold its count; else 0.
     pub(crate) count_bits: u32,
+    /// For the sliding log.
+    pub(crate) shape: Shape,
 }
 
 impl Algorithm {
@@ -101,8 +114,14 @@ impl Algorithm {
     /// a time never leaves its field; before the clock comes here, the range is renewed.
     #[inline]
     pub(crate) fn idle_max(self) -> u64 {
-        let owed_max = if self.has_windows() { 0 } else { OWED_MAX };
+        let owed_max = if self.is_bucket() { OWED_MAX } else { 0 };
         (1 << TIME_BITS) - 1 - owed_max
+    }
+
+    /// Whether a key owes tokens that come back with time.
+    #[inline]
+    pub(crate) fn is_bucket(self) -> bool {
+        matches!(self, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
     }
 
     /// The clock that asks for a new range: three quarters of the way, 6.8 years of nanoseconds.
@@ -112,12 +131,13 @@ impl Algorithm {
     }
 
     /// What `quota` becomes in this algorithm's units.
-    pub(crate) fn lay_out(self, quota: &Quota) -> Result<Layout, QuotaError> {
+    pub(crate) fn lay_out(self, quota: &Quota, shape: Shape) -> Result<Layout, QuotaError> {
         match self {
             Algorithm::TokenBucket | Algorithm::LeakyBucket => token_bucket::lay_out(quota),
             Algorithm::Gcra => gcra::lay_out(quota),
             Algorithm::FixedWindow => fixed_window::lay_out(quota),
             Algorithm::SlidingWindowCounter => sliding_counter::lay_out(quota),
+            Algorithm::SlidingWindowLog => sliding_log::lay_out(quota, shape),
         }
     }
 
@@ -130,6 +150,8 @@ impl Algorithm {
             Algorithm::Gcra => gcra::lay_out_like(current, quota),
             Algorithm::FixedWindow => fixed_window::lay_out_like(current, quota),
             Algorithm::SlidingWindowCounter => sliding_counter::lay_out_like(current, quota),
+            // Limit and window are parameters: stamps are times, whatever they are held against.
+            Algorithm::SlidingWindowLog => sliding_log::lay_out(quota, current.shape).ok(),
         }
     }
 }
@@ -172,6 +194,7 @@ pub(crate) enum Answer {
     Bucket(token_bucket::Answer),
     Window(fixed_window::Answer),
     Sliding(sliding_counter::Answer),
+    Log(sliding_log::Answer),
 }
 
 /// The answer of a limit of 0.
@@ -182,12 +205,19 @@ impl Default for Answer {
 }
 
 impl Answer {
+    /// The answer while another thread is about to renew the range: in a moment.
+    #[cold]
+    pub(crate) fn try_again() -> Answer {
+        Answer::Window(fixed_window::Answer::spent(1))
+    }
+
     /// The burst, or the window's limit.
     pub(crate) fn limit(&self) -> u64 {
         match self {
             Answer::Bucket(answer) => answer.limit(),
             Answer::Window(answer) => answer.limit(),
             Answer::Sliding(answer) => answer.limit(),
+            Answer::Log(answer) => answer.limit(),
         }
     }
 
@@ -197,6 +227,7 @@ impl Answer {
             Answer::Bucket(answer) => answer.remaining(),
             Answer::Window(answer) => answer.remaining(),
             Answer::Sliding(answer) => answer.remaining(),
+            Answer::Log(answer) => answer.remaining(),
         }
     }
 
@@ -206,6 +237,8 @@ impl Answer {
             Answer::Bucket(answer) => answer.wait(cost),
             Answer::Window(answer) => answer.wait(cost),
             Answer::Sliding(answer) => answer.wait(cost),
+            // Computed for this cost when the ring was at hand.
+            Answer::Log(answer) => answer.wait(),
         }
     }
 
@@ -215,6 +248,7 @@ impl Answer {
             Answer::Bucket(answer) => answer.restored_in(),
             Answer::Window(answer) => answer.restored_in(),
             Answer::Sliding(answer) => answer.restored_in(),
+            Answer::Log(answer) => Some(answer.restored_in()),
         }
     }
 
@@ -222,7 +256,7 @@ impl Answer {
     pub(crate) fn departs_in(&self, cost: u64) -> Option<u64> {
         match self {
             Answer::Bucket(answer) => leaky_bucket::departs_in(answer, cost),
-            Answer::Window(_) | Answer::Sliding(_) => Some(0),
+            Answer::Window(_) | Answer::Sliding(_) | Answer::Log(_) => Some(0),
         }
     }
 }

@@ -21,6 +21,7 @@
 //! came at its end, and were taken to have come evenly.
 
 use crate::algorithm::fixed_window::{index_bits, per_window};
+use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Algorithm, Layout, Translation};
 use crate::quota::{Quota, QuotaError};
 use crate::terms::{Reading, Terms};
@@ -35,7 +36,7 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
         let algorithm = Algorithm::SlidingWindowCounter;
         return Err(QuotaError::Window { algorithm, limit, limit_max });
     }
-    Ok(Layout { slope: per_window(window), unit: window, room: limit, count_bits: 2 * bits })
+    Ok(Layout { slope: per_window(window), unit: window, room: limit, count_bits: 2 * bits, shape: Shape::default() })
 }
 
 /// The layout with the same windows.
@@ -73,7 +74,7 @@ fn view(terms: &Terms, time: u64, reading: &Reading) -> View {
     if now < index {
         return View { index, previous, current, elapsed: 0 };
     }
-    let elapsed = terms.window_elapsed(reading);
+    let elapsed = terms.window_elapsed(reading.now, now);
     match now - index {
         0 => View { index, previous, current, elapsed },
         1 => View { index: now, previous: current, current: 0, elapsed },

@@ -15,6 +15,7 @@
 //!
 //! **Worst case.** In any interval of length t: `burst + t * limit / period`, and one unit.
 
+use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Layout, OWED_MAX, Translation};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
@@ -56,7 +57,7 @@ fn with_unit(quota: &Quota, unit: u64) -> Option<Layout> {
     let units = u128::from(quota.limit()) * u128::from(unit);
     let room = quota.burst_size().checked_mul(unit).filter(|&room| room <= OWED_MAX)?;
     let slope = Slope::new(units, period)?;
-    Some(Layout { slope, unit, room, count_bits: 0 })
+    Some(Layout { slope, unit, room, count_bits: 0, shape: Shape::default() })
 }
 
 /// Admits iff what is owed and the cost fit the room.

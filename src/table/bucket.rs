@@ -146,11 +146,11 @@ impl Bucket {
             .map_err(|_| self.control())
     }
 
-    /// Makes every commit fail that was begun before, and says what is valid.
-    pub(crate) fn begin_walk(&self) -> Control {
+    /// Makes every commit fail that was begun before.
+    pub(crate) fn begin_walk(&self) {
         // Acquire: the walk must see the cells committed so far; pairs with `commit`. Release: a
         // scan that reads this version must see the new epoch's terms; pairs with `control`.
-        Control(self.control.fetch_add(VERSION_ONE, Ordering::AcqRel).wrapping_add(VERSION_ONE))
+        self.control.fetch_add(VERSION_ONE, Ordering::AcqRel);
     }
 
     /// The time before which no key that is not here may be judged. Read after a scan.

@@ -16,16 +16,18 @@
 //! stranger. The first look at the tag is only a hint, which may send a call to the insert, and
 //! that looks properly.
 
+use crate::algorithm::Algorithm;
 use crate::cell::{self, Attempt};
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::sync::Ordering;
 use crate::table::bucket::Cell;
-use crate::table::{Call, Place, Table};
+use crate::table::{CELLS, Call, Place, Ring, Table};
 use crate::terms::{Reading, Terms};
 use crate::word::Word;
 
 /// A cell with a key in it, as it was at one moment.
 pub(super) struct Found<'a> {
+    pub(super) index: usize,
     pub(super) cell: &'a Cell,
     pub(super) word: Word,
     /// The key's time, in the units of the terms it was found under.
@@ -40,7 +42,8 @@ impl Table {
     #[inline]
     pub(crate) fn decide(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
         let terms = self.policy.load();
-        if let Some(reading) = terms.read(now).filter(|_| cost > 0) {
+        let has_ring = terms.algorithm == Algorithm::SlidingWindowLog;
+        if let Some(reading) = terms.read(now).filter(|_| cost > 0 && !has_ring) {
             for cell in place.home_cells() {
                 // The loads are those of `find`, in its order, for its reasons: Relaxed is the
                 // hint, Acquire the word and the tag after it.
@@ -82,18 +85,10 @@ impl Table {
         loop {
             let (mut terms, mut reading) = self.terms(call);
             while let Some(found) = self.find(call, &mut terms, &mut reading) {
-                let word = &found.cell.word;
-                let attempt =
-                    cell::charge(word, found.word, found.time, &terms, &reading, call.cost);
-                let (outcome, time) = match attempt {
-                    Attempt::Charged(time) => (Outcome::Admitted, time),
-                    Attempt::Refused(time) => (Outcome::Refused, time),
-                    Attempt::Moved => {
-                        self.counts.retried();
-                        continue;
-                    }
-                };
-                return Verdict { outcome, terms, reading, time };
+                if let Some(verdict) = self.charge_found(call, &found, &terms, &reading) {
+                    return verdict;
+                }
+                self.counts.retried();
             }
             // If nothing comes of the insert, somebody put the key there, or took the cell: look
             // again. Each turn is caused by a step that another call has completed.
@@ -101,6 +96,33 @@ impl Table {
                 return verdict;
             }
         }
+    }
+
+    /// Charges a key that was found; `None` if another thread moved its word meanwhile.
+    fn charge_found(
+        &self,
+        call: &Call<'_>,
+        found: &Found<'_>,
+        terms: &Terms,
+        reading: &Reading,
+    ) -> Option<Verdict> {
+        let Found { index, cell, word, time } = *found;
+        let cost = call.cost;
+        if terms.algorithm == Algorithm::SlidingWindowLog {
+            let ring = self.ring(&call.place, index);
+            return cell::charge_log(&cell.word, ring, word, time, (terms, reading), cost);
+        }
+        let (outcome, time) = match cell::charge(&cell.word, word, time, terms, reading, cost) {
+            Attempt::Charged(time) => (Outcome::Admitted, time),
+            Attempt::Refused(time) => (Outcome::Refused, time),
+            Attempt::Moved => return None,
+        };
+        Some(Verdict::new(outcome, terms, reading, time, cost))
+    }
+
+    /// The ring of a cell.
+    fn ring(&self, place: &Place<'_>, index: usize) -> Ring<'_> {
+        self.rings.of(place.index * CELLS + index)
     }
 
     /// The terms in force for this call, and its moment under them.
@@ -145,13 +167,14 @@ impl Table {
                         break;
                     }
                     // Committed and not yet charged: the key is as one not seen.
-                    return Some(Found { cell, word, time: unseen(place, terms, reading) });
+                    let time = unseen(place, terms, reading);
+                    return Some(Found { index, cell, word, time });
                 }
                 if word.epoch() != terms.epoch() {
                     cell::translate(&cell.word, &self.policy);
                     continue;
                 }
-                return Some(Found { cell, word, time: word.time() });
+                return Some(Found { index, cell, word, time: word.time() });
             }
         }
         None
@@ -162,14 +185,24 @@ impl Table {
         loop {
             let (mut terms, mut reading) = self.terms(call);
             let time = match self.find(call, &mut terms, &mut reading) {
+                Some(found) if terms.algorithm == Algorithm::SlidingWindowLog => {
+                    let Found { index, cell, word, time } = found;
+                    let (ring, under) = (self.ring(&call.place, index), (&terms, &reading));
+                    match cell::foresee_log(&cell.word, ring, word, time, under, call.cost) {
+                        Some(verdict) => return verdict,
+                        None => continue,
+                    }
+                }
                 // Relaxed: as the re-read that confirms a refusal.
                 Some(found) if found.cell.word.load(Ordering::Relaxed) == found.word => found.time,
-                None if !has_member(&call.place, None) => unseen(&call.place, &terms, &reading),
+                None if !has_member(&call.place, None) && self.policy.is_current(&terms) => {
+                    unseen(&call.place, &terms, &reading)
+                }
                 _ => continue,
             };
             let admitted = terms.charge(time, &reading, call.cost).is_some();
             let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
-            return Verdict { outcome, terms, reading, time };
+            return Verdict::new(outcome, &terms, &reading, time, call.cost);
         }
     }
 
@@ -191,8 +224,8 @@ impl Table {
     pub(crate) fn reset(&self, call: &Call<'_>) {
         let (mut terms, mut reading) = self.terms(call);
         while let Some(found) = self.find(call, &mut terms, &mut reading) {
-            // Time 0 is idle in every epoch; `replace` raises it to the lowest live one.
-            if !found.word.is_live() || cell::replace(&found.cell.word, found.word, 0, &terms) {
+            let time = terms.cleared(found.time);
+            if !found.word.is_live() || cell::replace(&found.cell.word, found.word, time, &terms) {
                 return;
             }
         }

@@ -71,7 +71,7 @@ impl Table {
             }
             first.unseen = unseen(&call.place, &first.terms, &first.reading);
             let Some(time) = first.charge(call.cost) else {
-                return Some(first.verdict(Outcome::Refused, first.unseen));
+                return Some(first.verdict(Outcome::Refused, first.unseen, call.cost));
             };
             let evicts = self.overflow == Overflow::EvictNearest;
             let nearest = scan.nearest.filter(|_| evicts);
@@ -80,7 +80,7 @@ impl Table {
             match scan.free.or(scan.idle).or(nearest.filter(|_| !(patient && scan.transient))) {
                 Some(victim) => return self.take(call, victim, control, first, time),
                 None if patient && scan.transient => {}
-                None => return Some(self.overflowed(&scan, &first)),
+                None => return Some(self.overflowed(&scan, &first, call.cost)),
             }
         }
         None
@@ -151,7 +151,8 @@ impl Table {
         let Victim { index, cell, word } = victim;
         let bucket = call.place.bucket;
         if word.is_live() {
-            bucket.raise_floor(first.reading.now);
+            // Of a log's stamps none may come that is older than those that were there.
+            bucket.raise_floor(first.reading.now.max(first.terms.newest(word.time())));
         }
         let busy = word.busy();
         // Release: brings the floor along. Pairs with the Acquire load of the word in the scan of
@@ -183,7 +184,7 @@ impl Table {
                 // charged the cell, or a walk has made it live: it is the key's now.
                 word.compare_exchange(tentative, live, Ordering::Release, Ordering::Relaxed)
                     .is_ok()
-                    .then(|| first.verdict(Outcome::Admitted, time))
+                    .then(|| first.verdict(Outcome::Admitted, time, call.cost))
             }
             Err(verdict) => {
                 // Release: without it the tags of two owners would be unordered, and a reader
@@ -217,19 +218,19 @@ impl Table {
             first.unseen = unseen(&call.place, &first.terms, &first.reading);
             time = first
                 .charge(call.cost)
-                .ok_or_else(|| Some(first.verdict(Outcome::Refused, first.unseen)))?;
+                .ok_or_else(|| Some(first.verdict(Outcome::Refused, first.unseen, call.cost)))?;
         }
         Ok((first, time))
     }
 
     /// The answer of the overflow policy.
-    fn overflowed(&self, scan: &Scan<'_>, first: &First) -> Verdict {
+    fn overflowed(&self, scan: &Scan<'_>, first: &First, cost: u64) -> Verdict {
         if self.overflow == Overflow::Admit {
-            return first.verdict(Outcome::AdmittedFull, first.unseen);
+            return first.verdict(Outcome::AdmittedFull, first.unseen, cost);
         }
         // A cell falls idle when its key is as one not seen.
         let time = scan.nearest.map_or(first.unseen, |nearest| nearest.word.time());
-        first.verdict(Outcome::RefusedFull, time)
+        first.verdict(Outcome::RefusedFull, time, cost)
     }
 }
 
@@ -238,7 +239,7 @@ impl First {
         self.terms.charge(self.unseen, &self.reading, cost)
     }
 
-    fn verdict(&self, outcome: Outcome, time: u64) -> Verdict {
-        Verdict { outcome, terms: self.terms, reading: self.reading, time }
+    fn verdict(&self, outcome: Outcome, time: u64, cost: u64) -> Verdict {
+        Verdict::new(outcome, &self.terms, &self.reading, time, cost)
     }
 }

@@ -12,18 +12,20 @@
 mod bucket;
 mod find;
 mod insert;
+mod ring;
 mod walk;
 
 pub(crate) use bucket::{Bucket, CELLS};
+pub(crate) use ring::{Ring, Rings};
 use bucket::{Cell, LINES, SLOTS_PER_LINE};
 
 use crate::algorithm::Layout;
 use crate::builder::Overflow;
 use crate::hash::Hashed;
-use crate::memory::{Buckets, BuildMemoryError};
+use crate::memory::{BuildMemoryError, Run};
 use crate::policy::Policy;
 use crate::stats::Counts;
-use crate::sync::Counter;
+use crate::sync::Atomic;
 
 /// Keys of capacity per bucket of 31 cells.
 ///
@@ -34,19 +36,27 @@ use crate::sync::Counter;
 pub(crate) const KEYS_PER_BUCKET: usize = if cfg!(tollgate_loom) { CELLS } else { 12 };
 
 /// Buckets of a shard: 2 MiB, a huge page.
-pub(crate) const BUCKETS_PER_SHARD: usize = 4096;
+const BUCKETS_PER_SHARD: usize = 4096;
+
+/// Bytes of a shard.
+#[cfg(not(any(miri, tollgate_loom)))]
+pub(crate) const SHARD_BYTES: usize = BUCKETS_PER_SHARD * size_of::<Bucket>();
+
+#[cfg(not(any(miri, tollgate_loom)))]
+const _: () = assert!(SHARD_BYTES == 2 << 20);
 
 /// All the cells of a limiter, and what is needed to decide on them.
 #[derive(Debug)]
 pub(crate) struct Table {
-    buckets: Buckets,
+    buckets: Run<Bucket>,
+    rings: Rings,
     pub(crate) policy: Policy,
     pub(crate) counts: Counts,
     overflow: Overflow,
     /// The next bucket that an unfinished walk has to visit; see `walk.rs`.
-    walk_next: Counter,
+    walk_next: Atomic<u64>,
     /// The buckets it has visited.
-    walk_done: Counter,
+    walk_done: Atomic<u64>,
 }
 
 /// Cells that are looked at first.
@@ -56,6 +66,8 @@ const HOME_CELLS: usize = if CELLS < SLOTS_PER_LINE { CELLS } else { SLOTS_PER_L
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) bucket: &'a Bucket,
+    /// Which bucket of the table it is.
+    pub(crate) index: usize,
     pub(crate) home: usize,
     pub(crate) tag: u64,
 }
@@ -91,15 +103,18 @@ impl Table {
         policy: Policy,
         overflow: Overflow,
     ) -> Result<Table, BuildMemoryError> {
-        let buckets = Buckets::new(capacity.div_ceil(KEYS_PER_BUCKET), lazy)?;
+        let buckets = Run::<Bucket>::new(capacity.div_ceil(KEYS_PER_BUCKET), lazy)?;
+        let cells = buckets.len() * CELLS;
+        let rings = Rings::new(cells, policy.load().layout.shape.ring, lazy)?;
         let end = buckets.len() as u64;
         Ok(Table {
             buckets,
+            rings,
             policy,
             counts: Counts::new(),
             overflow,
-            walk_next: Counter::new(end),
-            walk_done: Counter::new(end),
+            walk_next: Atomic::new(end),
+            walk_done: Atomic::new(end),
         })
     }
 
@@ -107,9 +122,9 @@ impl Table {
     /// fresh bits, and its top three name the home line.
     #[inline]
     pub(crate) fn place(&self, hashed: Hashed) -> Place<'_> {
-        let (bucket, rest) = self.buckets.pick(hashed.place);
+        let (bucket, index, rest) = self.buckets.pick(hashed.place);
         let home = ((u128::from(rest) * LINES as u128) >> 64) as usize;
-        Place { bucket, home, tag: hashed.tag }
+        Place { bucket, index, home, tag: hashed.tag }
     }
 
     /// Live keys, extrapolated from up to 4096 buckets that lie evenly over the table.
@@ -129,7 +144,7 @@ impl Table {
 
     /// Bytes of the table.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Table>() + self.buckets.bytes() + self.counts.bytes()
+        size_of::<Table>() + self.buckets.bytes() + self.rings.bytes() + self.counts.bytes()
     }
 }
 

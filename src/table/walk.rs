@@ -3,12 +3,33 @@
 //! A change of quota walks the table itself. A renewal of the range, which a decision comes upon
 //! once in years, leaves the walk to the inserts that follow, one bucket each; what they leave is
 //! walked by the next changer. Walking a bucket twice does no harm.
+//!
+//! Two counters lead the helpers: the next bucket to visit, and the buckets visited. Both hold the
+//! number of the walk above the number of buckets, so that a helper that comes late is not counted
+//! for a walk that follows:
+//!
+//! ```text
+//!   63           32 31          0
+//!  +---------------+-------------+
+//!  | walk:32       | buckets:32  |
+//!  +---------------+-------------+
+//! ```
 
 use crate::cell;
 use crate::policy::{Policy, Walk};
 use crate::sync::Ordering;
 use crate::table::Table;
 use crate::table::bucket::{Bucket, Cell};
+
+const WALK_SHIFT: u32 = 32;
+
+fn walk_of(counter: u64) -> u64 {
+    counter >> WALK_SHIFT
+}
+
+fn buckets_of(counter: u64) -> u64 {
+    counter & ((1 << WALK_SHIFT) - 1)
+}
 
 impl Walk for Table {
     fn walk(&self, policy: &Policy) {
@@ -18,37 +39,54 @@ impl Walk for Table {
     }
 
     fn start(&self) {
-        // Relaxed, both: helpers may come late or twice; that the walk is over is told by the
-        // count of finished buckets below.
-        self.walk_done.store(0, Ordering::Relaxed);
-        self.walk_next.store(0, Ordering::Relaxed);
+        // Relaxed: only changers start walks, one after the other.
+        let walk = walk_of(self.walk_done.load(Ordering::Relaxed)) + 1;
+        // Relaxed: helpers of this walk come after the next line. Walks are numbered upward, so a
+        // maximum sets the count back, as one of a chain of read-modify-writes.
+        self.walk_done.fetch_max(walk << WALK_SHIFT, Ordering::Relaxed);
+        // Release: a helper sees the new epoch, and that the count was set back. Pairs with the
+        // Acquire in `walk_next_bucket`.
+        self.walk_next.fetch_max(walk << WALK_SHIFT, Ordering::Release);
     }
 
     fn is_done(&self) -> bool {
-        // Acquire: the changer that goes on must come after the helpers' swaps. Pairs with the
-        // Release in `help_walk`.
-        self.walk_done.load(Ordering::Acquire) >= self.buckets.len() as u64
+        // Acquire: the changer that goes on comes after the helpers' swaps. Pairs with the Release
+        // in `walk_next_bucket`.
+        buckets_of(self.walk_done.load(Ordering::Acquire)) >= self.buckets.len() as u64
     }
 }
 
 impl Table {
     /// Walks one bucket if a walk is under way.
-    #[inline]
     pub(super) fn help_walk(&self) {
         // Relaxed: a stale value only costs a visit, or leaves the bucket to another.
-        if self.walk_next.load(Ordering::Relaxed) < self.buckets.len() as u64 {
+        if buckets_of(self.walk_next.load(Ordering::Relaxed)) < self.buckets.len() as u64 {
             self.walk_next_bucket();
         }
     }
 
     #[cold]
     fn walk_next_bucket(&self) {
-        // Relaxed: hands out the buckets, each once.
-        let next = self.walk_next.fetch_add(1, Ordering::Relaxed);
-        if let Some(bucket) = self.buckets.get(next as usize) {
-            walk_bucket(bucket, &self.policy);
-            // Release: pairs with the Acquire in `is_done`.
-            self.walk_done.fetch_add(1, Ordering::Release);
+        // Acquire: the bucket is walked in the epoch of this walk, or in a later one. Pairs with
+        // the Release in `start`.
+        let next = self.walk_next.fetch_add(1, Ordering::Acquire);
+        let Some(bucket) = self.buckets.get(buckets_of(next) as usize) else { return };
+        walk_bucket(bucket, &self.policy);
+        // Relaxed: the swap decides.
+        let mut done = self.walk_done.load(Ordering::Relaxed);
+        // A walk that has been overtaken by the next one no longer counts.
+        while walk_of(done) == walk_of(next) {
+            // Release: pairs with the Acquire in `is_done`. The failure is Relaxed, as above.
+            let counted = self.walk_done.compare_exchange(
+                done,
+                done + 1,
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            match counted {
+                Ok(_) => break,
+                Err(now) => done = now,
+            }
         }
     }
 }
@@ -56,25 +94,27 @@ impl Table {
 /// Brings every key of a bucket into the current epoch.
 fn walk_bucket(bucket: &Bucket, policy: &Policy) {
     // Before the cells are read: an insert that began under the old terms can no longer commit.
-    let control = bucket.begin_walk();
+    bucket.begin_walk();
     for (index, cell) in bucket.cells.iter().enumerate() {
-        while !settle(bucket, cell, control.is_valid(index), policy) {}
+        while !settle(bucket, index, cell, policy) {}
     }
 }
 
 /// Brings one cell into the current epoch; false if another thread moved its word meanwhile, which
 /// only a call that was under way at the change can do.
-fn settle(bucket: &Bucket, cell: &Cell, is_valid: bool, policy: &Policy) -> bool {
+fn settle(bucket: &Bucket, index: usize, cell: &Cell, policy: &Policy) -> bool {
     // Acquire: as in `find`.
     let word = cell.word.load(Ordering::Acquire);
     if word.is_live() {
         return cell::translate(&cell.word, policy);
     }
-    if !word.may_hold_key() || !is_valid {
+    // After the word, as in `find`: the valid bit of a cell's earlier life says nothing of this
+    // one, which may yet be given up.
+    if !word.may_hold_key() || !bucket.is_committed(index) {
         return true;
     }
-    // Committed by a thread that has stopped since, with a first charge in old units on its way:
-    // make the key live as one not seen, so that the charge fails.
+    // Committed, perhaps by a thread that stopped before the change with a first charge in old
+    // units on its way: make the key live as one not seen, so that the charge fails.
     let terms = policy.load();
     cell::replace(&cell.word, word, terms.forgotten_at(bucket.floor()), &terms)
 }

@@ -61,6 +61,15 @@ fn arb_quota() -> impl Strategy<Value = Quota> {
     })
 }
 
+/// Quotas for a sliding log of up to 40, with windows of a second up.
+fn arb_log_quota() -> impl Strategy<Value = Quota> {
+    let period = prop_oneof![
+        3 => prop_oneof![Just(1_000_000_000_u64), Just(60_000_000_000), Just(3_600_000_000_000)],
+        1 => 1_000_000_000..10_000_000_000_u64,
+    ];
+    (0..41_u64, period).prop_map(|(limit, period)| Quota::new(limit, Duration::from_nanos(period)))
+}
+
 /// Waits in nanoseconds and costs.
 pub fn arb_steps() -> impl Strategy<Value = Vec<(u64, u64)>> {
     let wait = prop_oneof![
@@ -74,13 +83,17 @@ pub fn arb_steps() -> impl Strategy<Value = Vec<(u64, u64)>> {
 }
 
 fn arb_step() -> impl Strategy<Value = Step> {
+    arb_step_with(arb_quota())
+}
+
+fn arb_step_with(quota: impl Strategy<Value = Quota>) -> impl Strategy<Value = Step> {
     let cost = prop_oneof![6 => 1..4_u64, 1 => 0..120_u64, 1 => Just(u64::MAX)];
     prop_oneof![
         10 => cost.clone().prop_map(|cost| Step::Check { cost }),
         2 => cost.clone().prop_map(|cost| Step::Peek { cost }),
         2 => cost.prop_map(|tokens| Step::Refund { tokens }),
         1 => Just(Step::Reset),
-        2 => arb_quota().prop_map(Step::SetQuota),
+        2 => quota.prop_map(Step::SetQuota),
     ]
 }
 
@@ -203,6 +216,65 @@ proptest! {
         for (by, step) in steps {
             now = moved(now, by);
             pair.step(&step, now)?;
+        }
+    }
+
+    /// 1, 2, 5 for the log, whose ring is longer than most limits, at costs of up to four.
+    #[test]
+    fn a_log_answers_as_the_reference(
+        quota in arb_log_quota(),
+        cost_max in 1..5_u64,
+        steps in prop::collection::vec(
+            (arb_move(true), arb_step_with(arb_log_quota())), 1..200
+        ),
+    ) {
+        let builder = Limiter::builder(quota).algorithm(Algorithm::SlidingWindowLog);
+        let limiter =
+            builder.log_limit(40).log_cost(cost_max).clock(Clock::manual().0).build().unwrap();
+        let mut pair = Pair { limiter, reference: Reference::log(quota, 40, cost_max) };
+        let mut now = 0;
+        for (by, step) in steps {
+            now = moved(now, by);
+            pair.step(&step, now)?;
+            if by >= 0 {
+                pair.keep_the_promised_wait(1, now)?;
+            }
+        }
+    }
+
+    /// 3, 4 for the log.
+    #[test]
+    fn forgotten_logs_change_no_answer(
+        quota in arb_log_quota(),
+        seed in any::<u64>(),
+        back in any::<bool>(),
+        steps in prop::collection::vec((arb_move(true), 0..60_u16, 1..4_u64), 1..300),
+    ) {
+        let limiter: KeyedLimiter<u16> = KeyedLimiter::builder(quota)
+            .algorithm(Algorithm::SlidingWindowLog)
+            .log_limit(40)
+            .log_cost(3)
+            .capacity(12)
+            .overflow(Overflow::Refuse)
+            .seed(seed)
+            .clock(Clock::manual().0)
+            .build()
+            .unwrap();
+        let mut references = vec![Reference::log(quota, 40, 3); 60];
+        let mut now = 0;
+        for (by, key, cost) in steps {
+            now = moved(now, if back { by } else { by.max(0) });
+            references.iter_mut().for_each(|reference| reference.renew(now));
+            let decision = limiter.check_at(&key, cost, now);
+            if decision.is_full() {
+                return Ok(());
+            }
+            let reference = &mut references[usize::from(key)];
+            if !back {
+                prop_assert_eq!(answer(&decision), reference.check(cost, now));
+            } else if decision.is_allowed() {
+                prop_assert!(reference.check(cost, now).allowed, "key {} at {}", key, now);
+            }
         }
     }
 

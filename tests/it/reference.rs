@@ -34,6 +34,21 @@ pub struct Reference {
 enum State {
     Bucket(Bucket),
     Window(Window),
+    Log(Log),
+}
+
+/// The stamps of all admitted tokens, oldest first, in ticks.
+#[derive(Clone, Debug)]
+struct Log {
+    stamps: Vec<i128>,
+    /// The newest stamp there ever was: none comes that is older.
+    newest: i128,
+    /// Tokens up to this tick have expired, whatever the window.
+    expired: i128,
+    ring: usize,
+    cost_max: u64,
+    /// Nanoseconds, two to this many.
+    tick_bits: u32,
 }
 
 /// One window's count, or two for the sliding counter.
@@ -67,6 +82,9 @@ const TEN_YEARS: u64 = 315_576_000 * 1_000_000_000;
 
 impl Reference {
     pub fn new(algorithm: Algorithm, quota: Quota) -> Reference {
+        if algorithm == Algorithm::SlidingWindowLog {
+            return Reference::log(quota, quota.limit().max(1), 1);
+        }
         let state = match algorithm {
             Algorithm::FixedWindow | Algorithm::SlidingWindowCounter => {
                 State::Window(Window::unseen())
@@ -74,6 +92,19 @@ impl Reference {
             _ => State::Bucket(Bucket::new(algorithm, quota, natural_unit(algorithm, quota))),
         };
         Reference { algorithm, quota, origin: 0, state }
+    }
+
+    /// A sliding log of so many tokens at the most, and so many at once.
+    pub fn log(quota: Quota, ring: u64, cost_max: u64) -> Reference {
+        let state = State::Log(Log {
+            stamps: Vec::new(),
+            newest: 0,
+            expired: i128::MIN,
+            ring: ring as usize,
+            cost_max,
+            tick_bits: (2 * ring).ilog2() + cost_max.next_power_of_two().ilog2(),
+        });
+        Reference { algorithm: Algorithm::SlidingWindowLog, quota, origin: 0, state }
     }
 
     pub fn check(&mut self, cost: u64, now: u64) -> Answer {
@@ -89,6 +120,14 @@ impl Reference {
             State::Window(one) => {
                 *one = one.at(&window, now.max(origin));
                 one.current += cost;
+            }
+            State::Log(log) => {
+                let least = log.newest.max(log.expired.saturating_add(1));
+                let stamp = log.tick(now.max(origin)).max(least);
+                log.newest = stamp;
+                log.stamps.extend((0..cost).map(|_| stamp));
+                let beyond = log.stamps.len().saturating_sub(log.ring);
+                log.stamps.drain(..beyond);
             }
         }
         let after = self.peek(0, now);
@@ -108,6 +147,7 @@ impl Reference {
                     _ => view.peek_sliding(&limit, &self.window(), cost, now, self.origin),
                 }
             }
+            State::Log(log) => log.peek(self.quota, cost, now),
         }
     }
 
@@ -129,6 +169,7 @@ impl Reference {
                     *one = view;
                 }
             }
+            State::Log(_) => {}
         }
     }
 
@@ -136,6 +177,7 @@ impl Reference {
         match &mut self.state {
             State::Bucket(bucket) => bucket.spent = BigInt::zero(),
             State::Window(one) => *one = Window::unseen(),
+            State::Log(log) => log.stamps.clear(),
         }
     }
 
@@ -171,6 +213,14 @@ impl Reference {
                     self.origin = now;
                 }
             }
+            State::Log(log) => {
+                if quota.period() != self.quota.period() || late {
+                    log.expire(self.quota, now);
+                }
+                if late {
+                    self.origin = now;
+                }
+            }
         }
         self.quota = quota;
     }
@@ -195,6 +245,11 @@ impl Reference {
                 let base = (BASE - 1) / (1 << count_bits) + 2;
                 index + base > BigInt::from((((1_u64 << 59) - 1) / 4 * 3) >> count_bits)
             }
+            State::Log(log) => {
+                let below = log.tick_bits + 1;
+                let passed = log.tick(now) - log.tick(self.origin.min(now));
+                passed + (1 << (57 - below)) > i128::from((((1_u64 << 59) - 1) / 4 * 3) >> below)
+            }
         }
     }
 
@@ -207,6 +262,7 @@ impl Reference {
                     *bucket = bucket.translated(self.algorithm, self.quota, self.origin, now);
                 }
                 State::Window(one) => *one = one.settled(algorithm, &window, &window, now),
+                State::Log(log) => log.expire(self.quota, now),
             }
             self.origin = now;
         }
@@ -301,6 +357,53 @@ impl Bucket {
         let owed = owed.to_integer().clamp(BigInt::zero(), BigInt::from(ROOM_MAX));
         next.spent = BigInt::from(BASE) + owed;
         next
+    }
+}
+
+impl Log {
+    /// The tick at whose end `now` counts.
+    fn tick(&self, now: u64) -> i128 {
+        i128::from(now.div_ceil(1 << self.tick_bits))
+    }
+
+    fn expires(&self, quota: Quota, stamp: i128) -> i128 {
+        (stamp << self.tick_bits) + quota.period().as_nanos() as i128
+    }
+
+    fn counts(&self, quota: Quota, stamp: i128, now: u64) -> bool {
+        stamp > self.expired && self.expires(quota, stamp) > i128::from(now)
+    }
+
+    /// What has expired by now stays expired.
+    fn expire(&mut self, quota: Quota, now: u64) {
+        let expired = i128::from(now) - quota.period().as_nanos() as i128;
+        self.expired = self.expired.max(expired >> self.tick_bits);
+    }
+
+    fn peek(&self, quota: Quota, cost: u64, now: u64) -> Answer {
+        let limit = quota.limit();
+        let counted =
+            self.stamps.iter().filter(|&&stamp| self.counts(quota, stamp, now)).count() as u64;
+        let until = |stamp: i128| u64::try_from(self.expires(quota, stamp) - i128::from(now)).ok();
+        let possible = cost <= limit && cost <= self.cost_max;
+        // The token that this call would push out of the limit.
+        let blocker = (cost > 0 && possible)
+            .then(|| self.stamps.iter().rev().nth((limit - cost) as usize))
+            .flatten()
+            .filter(|&&stamp| self.counts(quota, stamp, now));
+        let newest = self.stamps.last().filter(|&&stamp| self.counts(quota, stamp, now));
+        let allowed = cost == 0 || (possible && blocker.is_none());
+        Answer {
+            allowed,
+            remaining: limit.saturating_sub(counted),
+            retry_after: match blocker {
+                _ if allowed => Some(0),
+                Some(&stamp) => until(stamp),
+                None => None,
+            },
+            reset_after: newest.map_or(Some(0), |&stamp| until(stamp)),
+            delay: 0,
+        }
     }
 }
 

@@ -58,6 +58,13 @@ struct Expect {
     retry_after_header_s: Option<Option<u64>>,
 }
 
+impl Case {
+    /// The largest of the limit and of what the steps name.
+    fn largest(&self, of: impl Fn(&Step) -> Option<u64>) -> u64 {
+        self.steps.iter().filter_map(of).chain([self.config.limit]).max().unwrap_or(1)
+    }
+}
+
 fn one() -> u64 {
     1
 }
@@ -99,6 +106,7 @@ fn algorithm(name: &str) -> Option<Algorithm> {
     Some(match name {
         "token_bucket" => Algorithm::TokenBucket,
         "fixed_window" => Algorithm::FixedWindow,
+        "sliding_log" => Algorithm::SlidingWindowLog,
         "sliding_counter" => Algorithm::SlidingWindowCounter,
         _ => return None,
     })
@@ -114,6 +122,9 @@ pub fn run(case: &Case) -> Verdict {
     let Some(algorithm) = algorithm(&case.algorithm) else { return Verdict::Unsupported };
     let built = KeyedLimiter::<str>::builder(quota(&case.config))
         .algorithm(algorithm)
+        // Rings for the largest limit and cost that the case knows.
+        .log_limit(case.largest(|step| step.quota.as_ref().map(|quota| quota.limit)))
+        .log_cost(case.largest(|step| (step.op == "check").then_some(step.cost)).min(case.config.limit))
         .capacity(50)
         .clock(Clock::manual().0)
         .build();
