@@ -61,14 +61,14 @@ impl Clock {
     /// clock read, and the processor can overlap one decision's cache misses with the next's. The
     /// price is a clock that is up to a tick behind: waits are rounded up to whole ticks.
     ///
-    /// The thread runs until the last clone of the handle is dropped, which waits for it to end, up
-    /// to a tick; from then on limiters with
-    /// this clock read the precise one. A process has one such thread at a time.
+    /// The thread runs until the last clone of the handle is dropped, which waits up to a tick for it
+    /// to end. From then on limiters with this clock read the precise one. A process has one such
+    /// thread at a time.
     ///
     /// # Errors
     ///
-    /// [`ClockError`] if such a thread runs already with another tick or cannot be started, or if
-    /// the tick is not from 1 ns to a second.
+    /// [`ClockError`] if such a thread runs already with another tick or cannot be started, if the tick
+    /// is not from 1 ns to a second, or if the kernel does not trust the processor's counter.
     ///
     /// ```
     /// use std::time::Duration;
@@ -86,6 +86,9 @@ impl Clock {
         if nanos == 0 || tick > Duration::from_secs(1) {
             return Err(ClockError::Tick { tick });
         }
+        if !kernel_trusts_counter() {
+            return Err(ClockError::Counter);
+        }
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let upkeep =
             match running.as_ref().and_then(|(tick, upkeep)| Some((*tick, upkeep.upgrade()?))) {
@@ -102,7 +105,7 @@ impl Clock {
         *running = Some((nanos, Arc::downgrade(&upkeep)));
         let clock = quanta::Clock::new();
         let source = Source::Coarse { tick: nanos, upkeep: Arc::downgrade(&upkeep), clock };
-        Ok((Clock(source), CoarseHandle { _upkeep: upkeep }))
+        Ok((Clock(source), CoarseHandle { upkeep: Some(upkeep) }))
     }
 
     /// A clock that stands still until it is moved, for tests and simulations. It starts at 0, and
@@ -230,7 +233,17 @@ impl Timer {
 #[derive(Clone, Debug)]
 #[must_use = "the clock is precise again when the handle is dropped"]
 pub struct CoarseHandle {
-    _upkeep: Arc<quanta::Handle>,
+    /// Always there but while the handle is being dropped.
+    upkeep: Option<Arc<quanta::Handle>>,
+}
+
+impl Drop for CoarseHandle {
+    fn drop(&mut self) {
+        // Under the lock, so that whoever starts a clock meanwhile finds the thread running or
+        // gone, not on its way.
+        let _running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        self.upkeep = None;
+    }
 }
 
 /// Moves the time of a [`Clock::manual`]. Clones move the same time.
@@ -321,6 +334,8 @@ pub enum ClockError {
         /// The tick of the clock that runs.
         tick: Duration,
     },
+    /// The kernel does not keep time by the processor's counter, which a coarse clock needs.
+    Counter,
     /// The thread could not be started: another part of the process runs quanta's upkeep, or the
     /// system has no thread left.
     Start,
@@ -335,6 +350,10 @@ impl fmt::Display for ClockError {
             ClockError::Running { tick } => {
                 write!(f, "coarse clock: one with a tick of {tick:?} is running; ")?;
                 write!(f, "use the same tick, or drop its handle first")
+            }
+            ClockError::Counter => {
+                write!(f, "coarse clock: the kernel does not trust the processor's counter; ")?;
+                write!(f, "use Clock::precise, which then reads the system's clock")
             }
             ClockError::Start => {
                 write!(f, "coarse clock: its thread could not be started; ")?;

@@ -26,6 +26,13 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
+    /// As the decision of a peek, which has charged nothing.
+    pub(crate) fn foreseen(&self, cost: u64, tick: u32) -> Decision {
+        Decision { charged: 0, ..self.decision(cost, tick) }
+    }
+}
+
+impl Verdict {
     /// `time` is the key's time after the call.
     pub(crate) fn new(
         outcome: Outcome,
@@ -40,7 +47,7 @@ impl Verdict {
 
     pub(crate) fn decision(&self, cost: u64, tick: u32) -> Decision {
         let queued = self.algorithm == Algorithm::LeakyBucket;
-        Decision { outcome: self.outcome, queued, tick, cost, answer: self.answer }
+        Decision { outcome: self.outcome, queued, tick, cost, charged: cost, answer: self.answer }
     }
 }
 
@@ -79,11 +86,13 @@ pub struct Decision {
     /// The clock's tick in nanoseconds, to which waits are rounded up; 1 for an exact clock.
     tick: u32,
     cost: u64,
+    /// What of the cost is in the answer already.
+    charged: u64,
     answer: Answer,
 }
 
 // A batch of 32 answers fits the first-level cache with room to spare.
-const _: () = assert!(size_of::<Decision>() <= 88);
+const _: () = assert!(size_of::<Decision>() <= 96);
 
 impl Decision {
     /// `time` is the key's time after the call, `tick` that of the clock.
@@ -97,7 +106,8 @@ impl Decision {
         tick: u32,
     ) -> Decision {
         let queued = terms.algorithm == Algorithm::LeakyBucket;
-        Decision { outcome, queued, tick, cost, answer: terms.answer(time, reading, cost) }
+        let answer = terms.answer(time, reading, cost);
+        Decision { outcome, queued, tick, cost, charged: cost, answer }
     }
 
     /// Whether the call may go ahead.
@@ -105,7 +115,7 @@ impl Decision {
     /// ```
     /// # use tollgate::{Limiter, Quota};
     /// assert!(!Limiter::new(Quota::per_second(0))?.check().is_allowed());
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use]
     #[inline]
@@ -134,7 +144,7 @@ impl Decision {
     /// # use tollgate::{Limiter, Quota};
     /// let limiter = Limiter::new(Quota::per_second(10).burst(25))?;
     /// assert_eq!(limiter.check().limit(), 25);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use]
     pub fn limit(&self) -> u64 {
@@ -147,7 +157,7 @@ impl Decision {
     /// # use tollgate::{Limiter, Quota};
     /// let limiter = Limiter::new(Quota::per_hour(10))?;
     /// assert_eq!(limiter.check_n(3).remaining(), 7);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use]
     pub fn remaining(&self) -> u64 {
@@ -170,7 +180,7 @@ impl Decision {
     /// let limiter = Limiter::new(Quota::per_second(10))?;
     /// assert_eq!(limiter.check().retry_after(), Some(Duration::ZERO));
     /// assert_eq!(limiter.check_n(11).retry_after(), None);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -219,13 +229,18 @@ impl Decision {
         if !self.queued || self.cost == 0 || self.outcome != Outcome::Admitted {
             return Duration::ZERO;
         }
-        Duration::from_nanos(self.answer.departs_in(self.cost).unwrap_or(u64::MAX))
+        Duration::from_nanos(self.answer.departs_in(self.charged).unwrap_or(u64::MAX))
     }
 
-    /// Waits end at a tick of the clock: rounded up.
+    /// Waits end at a tick of the clock. A coarse clock may be a tick behind when the wait begins
+    /// and another when it ends.
     fn whole_ticks(&self, nanos: u64) -> Option<Duration> {
-        let ticks = nanos.checked_next_multiple_of(u64::from(self.tick));
-        Some(Duration::from_nanos(ticks.unwrap_or(nanos)))
+        let tick = u64::from(self.tick);
+        if nanos == 0 || tick == 1 {
+            return Some(Duration::from_nanos(nanos));
+        }
+        let ticks = nanos.checked_next_multiple_of(tick)?.checked_add(tick);
+        Some(Duration::from_nanos(ticks?))
     }
 }
 
@@ -234,7 +249,7 @@ impl Decision {
 impl Default for Decision {
     fn default() -> Decision {
         let (outcome, answer) = (Outcome::Refused, Answer::default());
-        Decision { outcome, queued: false, tick: 1, cost: 1, answer }
+        Decision { outcome, queued: false, tick: 1, cost: 1, charged: 1, answer }
     }
 }
 

@@ -6,7 +6,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use crate::algorithm::Algorithm;
-use crate::builder::Builder;
+use crate::builder::{BuildError, Builder};
 use crate::cell::{self, Attempt};
 use crate::clock::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
@@ -15,8 +15,8 @@ use crate::policy::{Policy, Walk};
 use crate::quota::{Quota, QuotaError};
 use crate::stats::{Counts, Stats};
 use crate::sync::{Atomic, Ordering};
-use crate::terms::{Reading, Terms};
 use crate::table::Rings;
+use crate::terms::{Reading, Terms};
 use crate::word::Word;
 
 /// One limit: a single state, without keys.
@@ -30,7 +30,7 @@ use crate::word::Word;
 /// static QUOTA: Quota = Quota::per_second(1000).burst(50);
 /// let limiter = Limiter::new(QUOTA)?;
 /// assert!(limiter.check().is_allowed());
-/// # Ok::<(), tollgate::QuotaError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Limiter {
     state: State,
@@ -60,20 +60,15 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`QuotaError`] if the quota cannot be counted.
+    /// [`BuildError::Quota`] if the quota cannot be counted.
     ///
     /// ```
     /// # use tollgate::{Limiter, Quota};
     /// assert!(Limiter::new(Quota::per_second(10))?.check().is_allowed());
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), tollgate::BuildError>(())
     /// ```
-    pub fn new(quota: Quota) -> Result<Limiter, QuotaError> {
-        match Limiter::builder(quota).build() {
-            Ok(limiter) => Ok(limiter),
-            Err(crate::BuildError::Quota(error)) => Err(error),
-            // A limiter of one state asks for no capacity and no pages.
-            Err(_) => Err(QuotaError::Period { period: quota.period() }),
-        }
+    pub fn new(quota: Quota) -> Result<Limiter, BuildError> {
+        Limiter::builder(quota).build()
     }
 
     /// Starts to build one with other choices.
@@ -88,10 +83,7 @@ impl Limiter {
         Builder::new(quota)
     }
 
-    pub(crate) fn from_parts(
-        policy: Policy,
-        timer: Timer,
-    ) -> Result<Limiter, BuildMemoryError> {
+    pub(crate) fn from_parts(policy: Policy, timer: Timer) -> Result<Limiter, BuildMemoryError> {
         let terms = policy.load();
         let idle = Word::live(terms.unseen(&terms.read_to_the_end(0)), 0, 0);
         let rings = Rings::new(1, terms.layout.shape.ring, false)?;
@@ -106,7 +98,7 @@ impl Limiter {
     /// let limiter = Limiter::new(Quota::per_hour(1))?;
     /// assert!(limiter.check().is_allowed());
     /// assert!(!limiter.check().is_allowed());
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
     pub fn check(&self) -> Decision {
@@ -121,7 +113,7 @@ impl Limiter {
     /// let limiter = Limiter::new(Quota::per_hour(10))?;
     /// assert!(!limiter.check_n(11).is_allowed());
     /// assert!(limiter.check_n(10).is_allowed());
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
     pub fn check_n(&self, cost: u64) -> Decision {
@@ -137,7 +129,7 @@ impl Limiter {
     /// assert!(limiter.check_at(1, 5_000_000_000).is_allowed());
     /// assert!(!limiter.check_at(1, 5_999_999_999).is_allowed());
     /// assert!(limiter.check_at(1, 6_000_000_000).is_allowed());
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
     pub fn check_at(&self, cost: u64, now: u64) -> Decision {
@@ -151,7 +143,7 @@ impl Limiter {
     /// let limiter = Limiter::new(Quota::per_second(10))?;
     /// assert_eq!(limiter.peek().remaining(), 10);
     /// assert_eq!(limiter.peek().remaining(), 10);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
     pub fn peek(&self) -> Decision {
@@ -164,7 +156,7 @@ impl Limiter {
     /// # use tollgate::{Limiter, Quota};
     /// let limiter = Limiter::new(Quota::per_second(10))?;
     /// assert!(!limiter.peek_at(11, 0).is_allowed());
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn peek_at(&self, cost: u64, now: u64) -> Decision {
         self.foresee(cost, now, 1)
@@ -181,7 +173,7 @@ impl Limiter {
     /// limiter.check_n(4);
     /// limiter.refund(3);
     /// assert_eq!(limiter.peek().remaining(), 9);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refund(&self, tokens: u64) {
         self.refund_at(tokens, self.timer.now());
@@ -195,7 +187,7 @@ impl Limiter {
     /// limiter.check_at(4, 0);
     /// limiter.refund_at(3, 0);
     /// assert_eq!(limiter.peek_at(1, 0).remaining(), 9);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refund_at(&self, tokens: u64, now: u64) {
         loop {
@@ -215,11 +207,25 @@ impl Limiter {
     /// limiter.check_n(10);
     /// limiter.reset();
     /// assert_eq!(limiter.peek().remaining(), 10);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reset(&self) {
+        self.reset_at(self.timer.now());
+    }
+
+    /// Makes the limiter as new at a time of the caller's.
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::new(Quota::per_hour(10))?;
+    /// limiter.check_at(10, 0);
+    /// limiter.reset_at(0);
+    /// assert_eq!(limiter.peek_at(1, 0).remaining(), 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reset_at(&self, now: u64) {
         loop {
-            let (word, terms, _) = self.look(self.timer.now());
+            let (word, terms, _) = self.look(now);
             if cell::replace(&self.state.0, word, terms.cleared(word.time()), &terms) {
                 return;
             }
@@ -238,7 +244,7 @@ impl Limiter {
     /// limiter.check_n(10);
     /// limiter.set_quota(Quota::per_hour(20))?;
     /// assert_eq!(limiter.peek().remaining(), 10);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_quota(&self, quota: Quota) -> Result<(), QuotaError> {
         self.set_quota_at(quota, self.timer.now())
@@ -255,7 +261,7 @@ impl Limiter {
     /// let limiter = Limiter::new(Quota::per_hour(10))?;
     /// limiter.set_quota_at(Quota::per_hour(20), 7)?;
     /// assert_eq!(limiter.quota(), Quota::per_hour(20));
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_quota_at(&self, quota: Quota, now: u64) -> Result<(), QuotaError> {
         self.policy.set_quota(&quota, now, &self.state)
@@ -266,7 +272,7 @@ impl Limiter {
     /// ```
     /// # use tollgate::{Limiter, Quota};
     /// assert_eq!(Limiter::new(Quota::per_hour(10))?.quota(), Quota::per_hour(10));
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn quota(&self) -> Quota {
@@ -280,7 +286,7 @@ impl Limiter {
     /// # use tollgate::{Limiter, Quota};
     /// let limiter = Limiter::new(Quota::per_hour(10))?;
     /// assert!(limiter.now() < std::time::Duration::from_secs(60));
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn now(&self) -> Duration {
@@ -293,7 +299,7 @@ impl Limiter {
     /// ```
     /// # use tollgate::{Limiter, Quota};
     /// assert!(Limiter::new(Quota::per_hour(10))?.memory() < 10_000);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn memory(&self) -> usize {
@@ -307,7 +313,7 @@ impl Limiter {
     /// let limiter = Limiter::new(Quota::per_hour(10))?;
     /// limiter.check();
     /// assert_eq!(limiter.stats().admitted, 1);
-    /// # Ok::<(), tollgate::QuotaError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -349,7 +355,8 @@ impl Limiter {
         cost: u64,
     ) -> Option<Verdict> {
         let State(cell, rings) = &self.state;
-        let verdict = cell::charge_log(cell, rings.of(0), word, word.time(), (terms, reading), cost);
+        let verdict =
+            cell::charge_log(cell, rings.of(0), word, word.time(), (terms, reading), cost);
         match &verdict {
             Some(verdict) => self.counts.decided(verdict.outcome),
             None => self.counts.retried(),
@@ -364,21 +371,21 @@ impl Limiter {
             let State(cell, rings) = &self.state;
             let (ring, under) = (rings.of(0), (&terms, &reading));
             if let Some(verdict) = cell::foresee_log(cell, ring, word, word.time(), under, cost) {
-                return verdict.decision(cost, tick);
+                return verdict.foreseen(cost, tick);
             }
             (word, terms, reading) = self.look(now);
         }
         let time = word.time();
         let admitted = terms.charge(time, &reading, cost).is_some();
         let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
-        Decision::new(outcome, &terms, &reading, time, cost, tick)
+        Verdict::new(outcome, &terms, &reading, time, cost).foreseen(cost, tick)
     }
 
     /// The word, in the current epoch, and terms that were in force after it was loaded.
     #[inline]
     fn look(&self, now: u64) -> (Word, Terms, Reading) {
         loop {
-            let (terms, reading) = self.policy.read(now, &self.state);
+            let (terms, reading) = self.policy.read(now, None, &self.state);
             // Acquire: the terms of the word's epoch are seen with it. Pairs with the Release that
             // wrote it.
             let word = self.state.0.load(Ordering::Acquire);

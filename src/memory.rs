@@ -157,7 +157,8 @@ mod pages {
 
     /// Zeroed pages for so many bytes, which start at the edge of a huge page.
     pub(super) fn map(bytes: u128, lazy: bool) -> Result<(NonNull<u8>, MmapMut), BuildMemoryError> {
-        let available = super::system::available();
+        // What is touched later may be there later.
+        let available = if lazy { None } else { super::system::available() };
         let error = BuildMemoryError { bytes, available };
         if available.is_some_and(|available| bytes > u128::from(available)) {
             return Err(error);

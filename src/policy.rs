@@ -11,7 +11,7 @@
 //! deciders know nothing of the lock.
 
 use crate::algorithm::sliding_log::{Shape, expired_at};
-use crate::algorithm::{Algorithm, Layout, Side, Translation};
+use crate::algorithm::{Algorithm, Layout, Side, Translation, token_bucket};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::sync::{Atomic, Counter, Mutex, Ordering, lock, try_lock};
@@ -22,8 +22,12 @@ const TERMS: usize = 9;
 /// Words of a sliding log's shape, which only a log loads.
 const SHAPE: usize = 2;
 /// Words of the translation and the quota, which few ask for.
-const TRANSLATION: usize = 9;
+const TRANSLATION: usize = 8;
 const QUOTA: usize = 6;
+
+/// How often a decision looks whether another thread has renewed the range: some microseconds,
+/// several times what a publication takes.
+const PATIENCE: u32 = if cfg!(tollgate_loom) { 1 } else { 1_000 };
 
 /// One publication. On lines of its own, as every decision reads it and only a change writes it.
 #[derive(Debug)]
@@ -131,14 +135,19 @@ impl Policy {
         self.sequence.load(Ordering::Relaxed) == terms.sequence
     }
 
-    /// The terms in force and the moment `now` on their line; renews the range first if it runs
-    /// low.
+    /// The terms in force, with the layout of the quota that the call brings if it brings one, and
+    /// the moment `now` on their line; renews the range first if it runs low.
     #[inline]
-    pub(crate) fn read(&self, now: u64, walk: &impl Walk) -> (Terms, Reading) {
-        let terms = self.load();
+    pub(crate) fn read(
+        &self,
+        now: u64,
+        own: Option<&Layout>,
+        walk: &impl Walk,
+    ) -> (Terms, Reading) {
+        let terms = self.load().with_layout(own);
         match terms.read(now) {
             Some(reading) => (terms, reading),
-            None => self.renew(now, walk),
+            None => self.renew(now, own, walk),
         }
     }
 
@@ -151,13 +160,15 @@ impl Policy {
     ) -> Result<(), QuotaError> {
         let mut change = lock(&self.change);
         let current = self.load();
-        let layout = self.algorithm.lay_out(quota, current.layout.shape)?;
+        // Whether it can be counted at all.
+        self.algorithm.lay_out(quota, current.layout.shape)?;
         let now = now.max(current.origin);
         let same_units = self.algorithm.lay_out_like(&current.layout, quota);
         match same_units.filter(|_| current.read(now).is_some()) {
             Some(layout) => self.continue_line(&current, layout, quota, now),
             None if self.is_asked_per_call() => return Err(QuotaError::AskedPerCall),
             None => {
+                let layout = self.algorithm.lay_out_anew(&current.layout, quota)?;
                 self.begin_epoch(&mut change, &current, layout, quota, now, walk);
                 walk.walk(self);
                 change.walked = true;
@@ -171,29 +182,28 @@ impl Policy {
         if self.algorithm != Algorithm::Gcra {
             return Err(QuotaError::PerCall { algorithm: self.algorithm });
         }
+        let layout = self.algorithm.lay_out(quota, Shape::default())?;
         if !self.is_asked_per_call() {
             // Relaxed: a flag for the changers, who read it under their lock; nothing hangs on it
             // but their refusal.
             self.asked_per_call.store(1, Ordering::Relaxed);
         }
-        let layout = self.algorithm.lay_out(quota, Shape::default())?;
         // Time does not stand still for one call alone, so a limit of 0 has no room instead.
         let room = if layout.slope.is_zero() { 0 } else { layout.room };
         Ok(Layout { slope: Slope::ONE, room, ..layout })
     }
 
     fn is_asked_per_call(&self) -> bool {
-        // Relaxed: as in `ask_per_call`.
+        // Relaxed: as in `lay_out_per_call`.
         self.asked_per_call.load(Ordering::Relaxed) != 0
     }
 
-    /// Moves the range of the word up to `now`. One decision in years comes here.
+    /// Moves the range of the word up to `now`. Few decisions come here: one in years, or in the
+    /// minutes after a quota was made much faster.
     #[cold]
-    fn renew(&self, now: u64, walk: &impl Walk) -> (Terms, Reading) {
-        // Whoever finds the lock taken does not wait: it goes on in the old range while that lasts,
-        // and past its end refuses until the new epoch is out.
+    fn renew(&self, now: u64, own: Option<&Layout>, walk: &impl Walk) -> (Terms, Reading) {
         if let Some(mut change) = try_lock(&self.change) {
-            let current = self.load();
+            let current = self.load().with_layout(own);
             let quota = self.quota();
             let layout = self.algorithm.lay_out(&quota, current.layout.shape);
             if let (None, Ok(layout)) = (current.read(now), layout) {
@@ -202,7 +212,17 @@ impl Policy {
                 walk.start();
             }
         }
-        let terms = self.load();
+        // Whoever finds the lock taken does not wait for it, but looks a few times whether the new
+        // epoch is out. Until then it goes on in the old range while that lasts, and past its end
+        // refuses.
+        for _ in 0..PATIENCE {
+            let terms = self.load().with_layout(own);
+            if let Some(reading) = terms.read(now) {
+                return (terms, reading);
+            }
+            core::hint::spin_loop();
+        }
+        let terms = self.load().with_layout(own);
         (terms, terms.read_to_the_end(now))
     }
 
@@ -239,13 +259,17 @@ impl Policy {
         if self.algorithm == Algorithm::SlidingWindowLog {
             terms.phase = expired_at(current, now);
         }
-        let translation = Translation {
-            from: current.side(now),
-            to: terms.side(now),
-            // Where the new unit is a whole number of nanoseconds, rounding a debt up admits at
-            // the exact nanosecond; else rounding down admits at most a unit early, never late.
-            round_up: u64::from(layout.slope.is_whole()),
-        };
+        let mut translation = Translation { from: current.side(now), to: terms.side(now) };
+        if self.is_asked_per_call() {
+            // Debts are times, whatever the limiter's own quota makes of a token.
+            translation.to.unit = translation.from.unit;
+        } else if self.algorithm.is_bucket() {
+            // The fraction of a unit that has passed passes on, so that debts stay exact.
+            let phase = current.position_and_phase(now).1;
+            let (from, to) = (current.layout.unit, layout.unit);
+            let (units, parts) = token_bucket::translate_phase(phase, from, to);
+            (terms.base, terms.phase) = (terms.base + units, parts);
+        }
         change.walked = false;
         self.publish(terms, current.epoch() ^ 1, &translation, quota);
     }
@@ -283,9 +307,9 @@ impl Slot {
         let Slope { whole, high, low } = slope;
         let count_bits = u64::from(count_bits);
         let terms = [whole, high, low, unit, room, count_bits, origin, base, phase];
-        let Translation { from, to, round_up } = *translation;
+        let Translation { from, to } = *translation;
         let side = |side: Side| [side.position, side.phase, side.unit, side.count_bits];
-        let translation = side(from).into_iter().chain(side(to)).chain([round_up]);
+        let translation = side(from).into_iter().chain(side(to));
         let rest = self.shape.iter().chain(&self.translation).chain(&self.quota);
         let fields = self.terms.iter().chain(rest);
         let shape = [shape.ring, shape.cost_max];
@@ -322,6 +346,6 @@ impl Slot {
             unit: field(at + 2),
             count_bits: field(at + 3),
         };
-        Translation { from: side(0), to: side(4), round_up: field(8) }
+        Translation { from: side(0), to: side(4) }
     }
 }

@@ -245,6 +245,11 @@ pub enum QuotaError {
         /// The most that fits this period.
         limit_max: u64,
     },
+    /// A token takes longer to come back than the nine years that a word can hold.
+    Slow {
+        /// The time that a token takes.
+        interval: Duration,
+    },
     /// Refilling the burst would take longer than the nine years that a word can hold.
     Burst {
         /// The burst asked for, in tokens.
@@ -312,9 +317,12 @@ impl fmt::Display for QuotaError {
                     "quota: a limit of {limit}; with this period it must be at most {limit_max}"
                 )
             }
+            QuotaError::Slow { interval } => {
+                write!(f, "quota: a token every {interval:?}; it must be at most 9.1 years")
+            }
             QuotaError::Burst { burst, burst_max } => {
                 write!(f, "quota: a burst of {burst}; at this rate it must be at most ")?;
-                write!(f, "{burst_max}, which takes nine years to refill")
+                write!(f, "{burst_max} (nine years of tokens)")
             }
             QuotaError::Window { algorithm, limit, limit_max } => {
                 write!(
@@ -328,12 +336,19 @@ impl fmt::Display for QuotaError {
                 write!(f, "the limit must be at most {ring_max}, and the cost at most the limit")
             }
             QuotaError::LogLimit { limit, ring } => {
-                write!(f, "quota: a limit of {limit}; the sliding log was built for up to {ring} ")?;
+                write!(
+                    f,
+                    "quota: a limit of {limit}; the sliding log was built for up to {ring} "
+                )?;
                 write!(f, "(see log_limit)")
             }
             QuotaError::LogWindow { period, window_min, window_max } => {
-                let (min, max) = (Duration::from_nanos(window_min), Duration::from_nanos(window_max));
-                write!(f, "quota: a window of {period:?}; this sliding log needs {min:?} to {max:?} ")?;
+                let (min, max) =
+                    (Duration::from_nanos(window_min), Duration::from_nanos(window_max));
+                write!(
+                    f,
+                    "quota: a window of {period:?}; this sliding log needs {min:?} to {max:?} "
+                )?;
                 write!(f, "(a smaller log_limit or log_cost has finer ticks)")
             }
             QuotaError::PerCall { algorithm } => {

@@ -20,7 +20,8 @@ const SHARED: usize = SLOTS - 1;
 /// What a limiter has done since it was built, as a sum over its threads.
 ///
 /// The counts are read one by one while threads go on counting, so they belong to about one
-/// moment, not exactly. Each decision is counted once, as one of the first five.
+/// moment, not exactly. Each decision is counted once, as one of the first four; a call of cost 0 is
+/// not counted.
 ///
 /// ```
 /// use tollgate::{KeyedLimiter, Quota};

@@ -4,11 +4,11 @@
 //! rises by `slope`. Before its origin it stands still, so that a step back behind a change of
 //! quota mints nothing.
 
-use crate::algorithm::{
-    Algorithm, Answer, Layout, Side, Translation, fixed_window, sliding_counter,
-    sliding_log, token_bucket,
-};
 use crate::algorithm::sliding_log::NoSlots;
+use crate::algorithm::{
+    Algorithm, Answer, Layout, Side, Translation, fixed_window, sliding_counter, sliding_log,
+    token_bucket,
+};
 use crate::word::LIVE_FROM;
 
 /// All that a decision needs besides the key's own time.
@@ -60,6 +60,15 @@ impl Terms {
             (LIVE_FROM, 0)
         };
         Terms { sequence: 0, algorithm, layout, origin, base, phase }
+    }
+
+    /// The same terms with the layout of the quota that a call brings, if it brings one.
+    #[inline]
+    pub(crate) fn with_layout(self, own: Option<&Layout>) -> Terms {
+        match own {
+            Some(&layout) => Terms { layout, ..self },
+            None => self,
+        }
     }
 
     /// The parity of the epoch, as words carry it.
@@ -119,13 +128,10 @@ impl Terms {
 
     /// Where this line stands at `now`, for those who change to another.
     pub(crate) fn side(&self, now: u64) -> Side {
-        let (position, phase) = self.position_and_phase(now);
+        let position = self.position_and_phase(now).0;
         let Layout { unit, count_bits, .. } = self.layout;
-        let phase = if self.algorithm.has_windows() {
-            self.window_elapsed(now, position)
-        } else {
-            phase
-        };
+        let has_windows = self.algorithm.has_windows();
+        let phase = if has_windows { self.window_elapsed(now, position) } else { 0 };
         Side { position, phase, unit, count_bits: count_bits.into() }
     }
 
@@ -136,11 +142,12 @@ impl Terms {
         elapsed.saturating_sub((index - self.base).saturating_mul(self.layout.unit))
     }
 
-    /// The nanosecond at which the window of `index` starts; not before `origin`.
+    /// The nanosecond at which the window of `index` starts, not before `origin`; `None` past the
+    /// end of 64 bits.
     #[inline]
-    pub(crate) fn window_start(&self, index: u64) -> u64 {
-        let elapsed = index.saturating_sub(self.base).saturating_mul(self.layout.unit);
-        self.origin.saturating_add(elapsed.saturating_sub(self.phase))
+    pub(crate) fn window_start(&self, index: u64) -> Option<u64> {
+        let elapsed = index.saturating_sub(self.base).checked_mul(self.layout.unit)?;
+        self.origin.checked_add(elapsed.saturating_sub(self.phase))
     }
 
     /// The time of a key that has not been seen up to `reading`.
@@ -159,6 +166,17 @@ impl Terms {
             Algorithm::FixedWindow => (position << self.layout.count_bits) - 1,
             Algorithm::SlidingWindowCounter => sliding_counter::forgotten_before(self, position),
             Algorithm::SlidingWindowLog => sliding_log::forgotten_at(self, floor),
+        }
+    }
+
+    /// The time of a key that has not been seen up to `reading`, where a later `floor` says that it
+    /// may have been forgotten.
+    pub(crate) fn unseen_since(&self, floor: u64, reading: &Reading) -> u64 {
+        let forgotten = self.forgotten_at(floor);
+        match self.algorithm {
+            // Not a later time, but a full log.
+            Algorithm::SlidingWindowLog => forgotten,
+            _ => forgotten.max(self.unseen(reading)),
         }
     }
 
@@ -184,9 +202,7 @@ impl Terms {
             }
             Algorithm::FixedWindow => fixed_window::charge(self, time, reading, cost),
             Algorithm::SlidingWindowCounter => sliding_counter::charge(self, time, reading, cost),
-            Algorithm::SlidingWindowLog => {
-                sliding_log::charge(self, &NoSlots, time, reading, cost)
-            }
+            Algorithm::SlidingWindowLog => sliding_log::charge(self, &NoSlots, time, reading, cost),
         }
     }
 
@@ -197,7 +213,9 @@ impl Terms {
                 token_bucket::give_back(self, time, reading, tokens)
             }
             Algorithm::FixedWindow => fixed_window::give_back(self, time, reading, tokens),
-            Algorithm::SlidingWindowCounter => sliding_counter::give_back(self, time, reading, tokens),
+            Algorithm::SlidingWindowCounter => {
+                sliding_counter::give_back(self, time, reading, tokens)
+            }
             // Tokens cannot be taken out of the middle of a log.
             Algorithm::SlidingWindowLog => None,
         }

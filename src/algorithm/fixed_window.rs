@@ -29,14 +29,20 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
         let algorithm = Algorithm::FixedWindow;
         return Err(QuotaError::Window { algorithm, limit, limit_max });
     }
-    Ok(Layout { slope: per_window(window), unit: window, room: limit, count_bits, shape: Shape::default() })
+    Ok(Layout {
+        slope: per_window(window),
+        unit: window,
+        room: limit,
+        count_bits,
+        shape: Shape::default(),
+    })
 }
 
-/// Bits for the indices of ten years, in half the range: one more bit is to spare for those below
-/// live words and for renewing in time. At most all but the lowest.
+/// Bits for the indices of ten years. At least three, so that a line can start above the lowest
+/// indices and a window can pass before the range is renewed; at most all but the lowest.
 pub(crate) fn index_bits(window: u64) -> u32 {
     let windows = TEN_YEARS / u128::from(window) + 1;
-    windows.next_power_of_two().ilog2().min(TIME_BITS - 1)
+    windows.next_power_of_two().ilog2().clamp(3, TIME_BITS - 1)
 }
 
 /// One window per window's length.
@@ -88,21 +94,21 @@ pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
 pub(crate) struct Answer {
     count: u64,
     limit: u64,
-    /// Nanoseconds until the next window starts.
-    edge: u64,
+    /// Nanoseconds until the next window starts, if that can be counted.
+    edge: Option<u64>,
 }
 
 #[inline]
 pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
     let (index, count) = view(terms, time, reading);
-    let edge = terms.window_start(index + 1).saturating_sub(reading.now);
+    let edge = terms.window_start(index + 1).map(|start| start.saturating_sub(reading.now));
     Answer { count, limit: terms.layout.room, edge }
 }
 
 impl Answer {
     /// A window of which nothing is left, whatever the cost, for so many nanoseconds.
     pub(crate) fn spent(edge: u64) -> Answer {
-        Answer { count: u64::MAX, limit: u64::MAX, edge }
+        Answer { count: u64::MAX, limit: u64::MAX, edge: Some(edge) }
     }
 
     pub(crate) fn limit(&self) -> u64 {
@@ -117,10 +123,10 @@ impl Answer {
         if cost <= self.remaining() {
             return Some(0);
         }
-        (cost <= self.limit).then_some(self.edge)
+        self.edge.filter(|_| cost <= self.limit)
     }
 
     pub(crate) fn restored_in(&self) -> Option<u64> {
-        Some(if self.count == 0 { 0 } else { self.edge })
+        if self.count == 0 { Some(0) } else { self.edge }
     }
 }

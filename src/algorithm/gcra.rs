@@ -14,6 +14,8 @@
 //!
 //! **Worst case.** In any interval of length t: `(tolerance + t) / interval + 1`.
 
+use core::time::Duration;
+
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Layout, OWED_MAX};
 use crate::quota::{Quota, QuotaError};
@@ -25,22 +27,35 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
     if limit == 0 {
         // Time stands still, and a token is one unit of it.
         let fits = burst <= OWED_MAX;
-        let layout = Layout { slope: Slope::ZERO, unit: 1, room: burst, count_bits: 0, shape: Shape::default() };
+        let layout = Layout {
+            slope: Slope::ZERO,
+            unit: 1,
+            room: burst,
+            count_bits: 0,
+            shape: Shape::default(),
+        };
         return fits.then_some(layout).ok_or(QuotaError::Burst { burst, burst_max: OWED_MAX });
     }
     if limit > period {
         return Err(QuotaError::Rate { limit, limit_max: period });
     }
     let interval = period.div_ceil(limit);
+    if interval > OWED_MAX {
+        return Err(QuotaError::Slow { interval: Duration::from_nanos(interval) });
+    }
     let room = match quota.tolerance_nanos() {
         Some(tolerance) => tolerance.saturating_add(u128::from(interval)),
         None => u128::from(burst) * u128::from(interval),
     };
     let burst_max = OWED_MAX / interval;
     match u64::try_from(room) {
-        Ok(room) if room <= OWED_MAX && interval <= OWED_MAX => {
-            Ok(Layout { slope: Slope::ONE, unit: interval, room, count_bits: 0, shape: Shape::default() })
-        }
+        Ok(room) if room <= OWED_MAX => Ok(Layout {
+            slope: Slope::ONE,
+            unit: interval,
+            room,
+            count_bits: 0,
+            shape: Shape::default(),
+        }),
         _ => Err(QuotaError::Burst { burst, burst_max }),
     }
 }

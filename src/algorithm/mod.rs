@@ -141,6 +141,21 @@ impl Algorithm {
         }
     }
 
+    /// The layout of `quota` for a table with words in `current`, that has to be translated to it.
+    pub(crate) fn lay_out_anew(
+        self,
+        current: &Layout,
+        quota: &Quota,
+    ) -> Result<Layout, QuotaError> {
+        let layout = self.lay_out(quota, current.shape)?;
+        Ok(match self {
+            Algorithm::TokenBucket | Algorithm::LeakyBucket => {
+                token_bucket::lay_out_anew(current, quota).unwrap_or(layout)
+            }
+            _ => layout,
+        })
+    }
+
     /// The layout of `quota` in which every time of `current` keeps its meaning, if there is one.
     pub(crate) fn lay_out_like(self, current: &Layout, quota: &Quota) -> Option<Layout> {
         match self {
@@ -161,8 +176,6 @@ impl Algorithm {
 pub(crate) struct Translation {
     pub(crate) from: Side,
     pub(crate) to: Side,
-    /// 1 to round a fraction of a unit up, 0 to round it down.
-    pub(crate) round_up: u64,
 }
 
 /// One line at the moment of a change.
@@ -170,7 +183,7 @@ pub(crate) struct Translation {
 pub(crate) struct Side {
     /// The clock, in units; for windows, the index.
     pub(crate) position: u64,
-    /// 2^-64 parts of the next unit that have passed; for windows, nanoseconds of the window.
+    /// For windows, nanoseconds of the window that have passed.
     pub(crate) phase: u64,
     /// As in [`Layout`].
     pub(crate) unit: u64,

@@ -36,7 +36,13 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
         let algorithm = Algorithm::SlidingWindowCounter;
         return Err(QuotaError::Window { algorithm, limit, limit_max });
     }
-    Ok(Layout { slope: per_window(window), unit: window, room: limit, count_bits: 2 * bits, shape: Shape::default() })
+    Ok(Layout {
+        slope: per_window(window),
+        unit: window,
+        room: limit,
+        count_bits: 2 * bits,
+        shape: Shape::default(),
+    })
 }
 
 /// The layout with the same windows.
@@ -150,17 +156,18 @@ pub(crate) struct Answer {
     limit: u64,
     window: u64,
     elapsed: u64,
-    /// Nanoseconds until the running window starts: 0 but for a clock that is behind it.
-    starts_in: u64,
+    /// Nanoseconds until the running window starts, if that can be counted: 0 but for a clock that
+    /// is behind it.
+    starts_in: Option<u64>,
 }
 
 #[inline]
 pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
     let View { index, previous, current, elapsed } = view(terms, time, reading);
     let starts_in = if index > reading.position {
-        terms.window_start(index).saturating_sub(reading.now)
+        terms.window_start(index).map(|start| start.saturating_sub(reading.now))
     } else {
-        terms.origin.saturating_sub(reading.now)
+        Some(terms.origin.saturating_sub(reading.now))
     };
     let (limit, window) = (terms.layout.room, terms.layout.unit);
     Answer { previous, current, limit, window, elapsed, starts_in }
@@ -169,8 +176,8 @@ pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
 impl Answer {
     /// Nanoseconds from now to a moment of the running window.
     fn until(&self, moment: u128) -> Option<u64> {
-        let wait = moment.saturating_sub(u128::from(self.elapsed)) + u128::from(self.starts_in);
-        u64::try_from(wait).ok()
+        let wait = moment.saturating_sub(u128::from(self.elapsed));
+        u64::try_from(wait + u128::from(self.starts_in?)).ok()
     }
 
     fn view(&self) -> View {

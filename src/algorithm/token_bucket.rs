@@ -15,6 +15,8 @@
 //!
 //! **Worst case.** In any interval of length t: `burst + t * limit / period`, and one unit.
 
+use core::time::Duration;
+
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Layout, OWED_MAX, Translation};
 use crate::quota::{Quota, QuotaError};
@@ -25,8 +27,9 @@ use crate::terms::{Reading, Terms};
 /// year before it is renewed.
 const TOKENS_PER_NANOSECOND_MAX: u64 = 16;
 
-/// The steepest slope that a change of quota may lead to without new units: from one a second to
-/// a million a second and back needs none.
+/// The steepest slope that a change of quota may lead to: from one a second to a million a second
+/// and back needs no new units. The range then lasts minutes, and when it is renewed the quota gets
+/// units of its own.
 const SLOPE_MAX: u64 = 1 << 20;
 
 pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
@@ -38,7 +41,10 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
     }
     // Where the interval is a whole number of nanoseconds, the unit is the nanosecond. Otherwise
     // it is a little longer: period / (limit * floor(period / limit)), from one to two.
-    let unit = period.checked_div(limit).unwrap_or(1).clamp(1, OWED_MAX);
+    let unit = period.checked_div(limit).unwrap_or(1).max(1);
+    if unit > OWED_MAX {
+        return Err(QuotaError::Slow { interval: Duration::from_nanos(unit) });
+    }
     with_unit(quota, unit).ok_or(QuotaError::Burst { burst, burst_max: OWED_MAX / unit })
 }
 
@@ -46,10 +52,29 @@ pub(crate) fn lay_out(quota: &Quota) -> Result<Layout, QuotaError> {
 /// them and its burst fits.
 pub(crate) fn lay_out_like(current: &Layout, quota: &Quota) -> Option<Layout> {
     lay_out(quota).ok()?;
-    let layout = with_unit(quota, current.unit)?;
+    with_unit(quota, current.unit).filter(is_usable)
+}
+
+/// The layout for words that have to be translated: in a multiple of their unit, where debts stay
+/// exact; or, where that would be too fine for a fast rate, in the finest unit that is not.
+pub(crate) fn lay_out_anew(current: &Layout, quota: &Quota) -> Option<Layout> {
+    let period = u128::from(quota.period_nanos().ok()?);
+    let units = u128::from(quota.limit()) * u128::from(current.unit);
+    let finer = u64::try_from(period.checked_div(units)?).ok()?;
+    let unit = if finer > 0 {
+        current.unit.checked_mul(finer)?
+    } else {
+        let finest = u128::from(SLOPE_MAX - 1) * period / u128::from(quota.limit());
+        u64::try_from(finest).ok()?.min(OWED_MAX.checked_div(quota.burst_size())?)
+    };
+    with_unit(quota, unit).filter(is_usable)
+}
+
+/// Whether a unit lasts under two nanoseconds, and the range a while.
+fn is_usable(layout: &Layout) -> bool {
     let slope = layout.slope;
-    let fine = slope.is_zero() || slope.whole > 0 || slope.high >> 63 == 1;
-    (fine && slope.whole < SLOPE_MAX).then_some(layout)
+    let is_fine = slope.is_zero() || slope.whole > 0 || slope.high >> 63 == 1;
+    is_fine && slope.whole < SLOPE_MAX
 }
 
 fn with_unit(quota: &Quota, unit: u64) -> Option<Layout> {
@@ -77,27 +102,23 @@ pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64
     Some(time - tokens.saturating_mul(terms.layout.unit).min(owed))
 }
 
-/// The same debt in tokens, in the units of another quota, counted from the moment of the change.
-///
-/// A fraction of a unit is rounded as `round_up` says; a debt of more than nine years of the new
-/// rate is cut to that.
+/// The same debt in tokens, in the units of another quota. Where the new unit does not divide the
+/// old one it is rounded up, by less than a new unit: nothing is minted. A debt of more than nine
+/// years of the new rate is cut to that.
 pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
-    let Translation { from, to, round_up } = *translation;
-    let (from_unit, to_unit) = (from.unit, to.unit);
-    let Some(owed) = time.checked_sub(from.position).filter(|&owed| owed > 0) else {
-        return to.position;
-    };
-    // (owed - phase / 2^64) * to_unit / from_unit, exactly. The quotient comes first, and
-    // its rest joins the fraction: every product below stays under 2^123, as units per token are
-    // at most 2^58.
-    let product = u128::from(owed) * u128::from(to_unit);
-    let (quotient, rest) = (product / u128::from(from_unit), product % u128::from(from_unit));
-    let divisor = i128::from(from_unit) << 64;
-    let rest = ((rest as i128) << 64) - i128::from(from.phase) * i128::from(to_unit);
-    let down = rest.div_euclid(divisor);
-    let up = i128::from(round_up == 1 && rest.rem_euclid(divisor) > 0);
-    let owed = (quotient as i128 + down + up).clamp(0, i128::from(OWED_MAX));
-    to.position + owed as u64
+    let Translation { from, to } = translation;
+    let spent = time.saturating_sub(from.position);
+    // Below 2^59 * 2^58.
+    let spent = (u128::from(spent) * u128::from(to.unit)).div_ceil(u128::from(from.unit));
+    to.position + spent.min(u128::from(OWED_MAX)) as u64
+}
+
+/// What had passed of a unit at the change (2^-64 parts), in parts of the new unit, rounded up:
+/// whole units and parts.
+pub(crate) fn translate_phase(phase: u64, from_unit: u64, to_unit: u64) -> (u64, u64) {
+    // Below 2^64 * 2^58.
+    let parts = (u128::from(phase) * u128::from(to_unit)).div_ceil(u128::from(from_unit));
+    ((parts >> 64) as u64, parts as u64)
 }
 
 /// What a decision keeps of a bucket: the debt, and the line on which it is earned back.
@@ -105,8 +126,9 @@ pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
 pub(crate) struct Answer {
     /// The key's time, counted from the line's base.
     spent: u64,
-    /// Nanoseconds since the line's origin, less than 0 for a clock that is behind it; wrapping.
-    elapsed: u64,
+    /// Nanoseconds since the line's origin, less than 0 for a clock that is behind it; saturating
+    /// at 292 years.
+    elapsed: i64,
     /// The fraction of a unit at the origin.
     phase: u64,
     slope: Slope,
@@ -118,7 +140,7 @@ pub(crate) struct Answer {
 pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
     Answer {
         spent: time.saturating_sub(terms.base),
-        elapsed: reading.now.wrapping_sub(terms.origin),
+        elapsed: elapsed(terms, reading),
         phase: terms.phase,
         slope: terms.layout.slope,
         unit: terms.layout.unit,
@@ -126,11 +148,19 @@ pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
     }
 }
 
+#[inline]
+fn elapsed(terms: &Terms, reading: &Reading) -> i64 {
+    let elapsed = reading.now.wrapping_sub(terms.origin) as i64;
+    if (elapsed < 0) == (reading.now < terms.origin) {
+        return elapsed;
+    }
+    if elapsed < 0 { i64::MAX } else { i64::MIN }
+}
+
 impl Answer {
     /// Units that have passed since the origin.
     fn clock(&self) -> u64 {
-        let elapsed = (self.elapsed as i64).max(0) as u64;
-        self.slope.units(elapsed, self.phase)
+        self.slope.units(self.elapsed.max(0) as u64, self.phase)
     }
 
     /// Nanoseconds until the clock comes to `target` units.
@@ -139,7 +169,9 @@ impl Answer {
             return Some(0);
         }
         let at = self.slope.first_at(target, self.phase)?;
-        u64::try_from(i128::from(at) - i128::from(self.elapsed as i64)).ok()
+        // A clock that is further behind than can be told has no wait to name.
+        let behind = self.elapsed.checked_neg()?;
+        u64::try_from(i128::from(at) + i128::from(behind)).ok()
     }
 
     pub(crate) fn limit(&self) -> u64 {

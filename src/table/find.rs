@@ -74,10 +74,11 @@ impl Table {
     #[cold]
     #[inline(never)]
     pub(crate) fn decide_the_long_way(&self, call: &Call<'_>, tick: u32) -> Decision {
-        let verdict = if call.cost == 0 { self.peek(call) } else { self.charge(call) };
-        if call.cost > 0 {
-            self.counts.decided(verdict.outcome);
+        if call.cost == 0 {
+            return self.peek(call).foreseen(0, tick);
         }
+        let verdict = self.charge(call);
+        self.counts.decided(verdict.outcome);
         verdict.decision(call.cost, tick)
     }
 
@@ -127,11 +128,7 @@ impl Table {
 
     /// The terms in force for this call, and its moment under them.
     pub(super) fn terms(&self, call: &Call<'_>) -> (Terms, Reading) {
-        let (terms, reading) = self.policy.read(call.now, self);
-        match call.layout {
-            None => (terms, reading),
-            Some(layout) => (Terms { layout, ..terms }, reading),
-        }
+        self.policy.read(call.now, call.layout.as_ref(), self)
     }
 
     /// The key's cell under terms that were in force after its word was loaded. Brings the cell
@@ -195,10 +192,11 @@ impl Table {
                 }
                 // Relaxed: as the re-read that confirms a refusal.
                 Some(found) if found.cell.word.load(Ordering::Relaxed) == found.word => found.time,
-                None if !has_member(&call.place, None) && self.policy.is_current(&terms) => {
-                    unseen(&call.place, &terms, &reading)
-                }
-                _ => continue,
+                Some(_) => continue,
+                None => match self.foresee_insert(call) {
+                    Some(verdict) => return verdict,
+                    None => continue,
+                },
             };
             let admitted = terms.charge(time, &reading, call.cost).is_some();
             let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
@@ -240,15 +238,15 @@ pub(super) fn unseen(place: &Place<'_>, terms: &Terms, reading: &Reading) -> u64
     if floor <= reading.now {
         return terms.unseen(reading);
     }
-    terms.unseen(reading).max(terms.forgotten_at(floor))
+    terms.unseen_since(floor, reading)
 }
 
-/// Whether a cell holds the key; one that is `own` does not count.
-pub(super) fn has_member(place: &Place<'_>, own: Option<usize>) -> bool {
+/// Whether another cell than `own` holds the key.
+pub(super) fn has_member(place: &Place<'_>, own: usize) -> bool {
     place.bucket.cells_from(place.home).any(|(index, cell)| {
         // Acquire: as in `find`.
         let word = cell.word.load(Ordering::Acquire);
-        own != Some(index)
+        index != own
             && word.may_hold_key()
             // Relaxed: the word's Acquire brings the tag of its life.
             && cell.tag.load(Ordering::Relaxed) == place.tag

@@ -86,6 +86,26 @@ impl Table {
         None
     }
 
+    /// What an insert would answer, as far as it can be told without making it; `None` if the key
+    /// has to be looked for again.
+    pub(super) fn foresee_insert(&self, call: &Call<'_>) -> Option<Verdict> {
+        let control = call.place.bucket.control();
+        let mut first = self.judge(call);
+        let scan = self.scan(&call.place, control, &first.terms, &first.reading)?;
+        if !self.policy.is_current(&first.terms) {
+            return None;
+        }
+        first.unseen = unseen(&call.place, &first.terms, &first.reading);
+        let admits = first.charge(call.cost).is_some();
+        let evicts = self.overflow == Overflow::EvictNearest && scan.nearest.is_some();
+        let has_room = scan.free.or(scan.idle).is_some() || evicts || call.cost == 0;
+        Some(match (admits, has_room) {
+            (false, _) => first.verdict(Outcome::Refused, first.unseen, call.cost),
+            (true, true) => first.verdict(Outcome::Admitted, first.unseen, call.cost),
+            (true, false) => self.overflowed(&scan, &first, call.cost),
+        })
+    }
+
     /// The terms of a first charge; after the control word was loaded, so that a commit of the
     /// epoch before can no longer succeed.
     fn judge(&self, call: &Call<'_>) -> First {
@@ -212,7 +232,7 @@ impl Table {
             // are the terms?
             seen = control;
             first = self.judge(call);
-            if has_member(&call.place, Some(index)) {
+            if has_member(&call.place, index) {
                 return Err(None);
             }
             first.unseen = unseen(&call.place, &first.terms, &first.reading);

@@ -2,7 +2,7 @@
 //!
 //! A key has a bucket, and in it a home line, where it is looked for first and put first. There is
 //! no probing beyond the bucket, no resize and no sweep. A *shard* is as many buckets as fill one
-//! huge page: the unit in which the memory is touched at build and the table is counted.
+//! huge page: the unit in which memory is asked for and the table is counted.
 //!
 //! * `bucket.rs`: the layout and the control word;
 //! * `find.rs`: what a decision does when the key is there;
@@ -16,8 +16,8 @@ mod ring;
 mod walk;
 
 pub(crate) use bucket::{Bucket, CELLS};
-pub(crate) use ring::{Ring, Rings};
 use bucket::{Cell, LINES, SLOTS_PER_LINE};
+pub(crate) use ring::{Ring, Rings};
 
 use crate::algorithm::Layout;
 use crate::builder::Overflow;
@@ -26,6 +26,7 @@ use crate::memory::{BuildMemoryError, Run};
 use crate::policy::Policy;
 use crate::stats::Counts;
 use crate::sync::Atomic;
+use crate::word::Word;
 
 /// Keys of capacity per bucket of 31 cells.
 ///
@@ -34,6 +35,9 @@ use crate::sync::Atomic;
 /// (`tests::keys_that_do_not_fit`). A bucket is 512 bytes, so this is 42.7 bytes a key, which
 /// leaves room below the 48 that are promised for what a limiter has once.
 pub(crate) const KEYS_PER_BUCKET: usize = if cfg!(tollgate_loom) { CELLS } else { 12 };
+
+/// Buckets that are looked at to count keys: 8 MiB.
+const SAMPLE: usize = 4 * BUCKETS_PER_SHARD;
 
 /// Buckets of a shard: 2 MiB, a huge page.
 const BUCKETS_PER_SHARD: usize = 4096;
@@ -127,14 +131,14 @@ impl Table {
         Place { bucket, index, home, tag: hashed.tag }
     }
 
-    /// Live keys, extrapolated from up to 4096 buckets that lie evenly over the table.
+    /// Live keys, extrapolated from up to `SAMPLE` buckets that lie evenly over the table.
     pub(crate) fn len(&self, now: u64) -> usize {
-        let (terms, reading) = self.policy.read(now, self);
-        let is_live = |word: crate::word::Word| {
+        let (terms, reading) = self.policy.read(now, None, self);
+        let is_live = |word: Word| {
             word.is_live()
                 && (word.epoch() != terms.epoch() || !terms.is_idle(word.time(), &reading))
         };
-        let stride = self.buckets.len().div_ceil(BUCKETS_PER_SHARD);
+        let stride = self.buckets.len().div_ceil(SAMPLE);
         let sample = self.buckets.iter().step_by(stride);
         let (buckets, live) = sample
             .map(|bucket| bucket.count(is_live))

@@ -279,8 +279,153 @@ fn a_coarse_clock_rounds_waits_up_to_its_ticks() {
     let limiter = Limiter::builder(Quota::per_second(300).burst(1)).clock(clock).build().unwrap();
     while limiter.check().is_allowed() {}
     let wait = limiter.check().retry_after().unwrap();
-    assert!(!wait.is_zero() && wait.as_nanos().is_multiple_of(tick.as_nanos()), "{wait:?}");
+    assert!(wait > tick && wait.as_nanos().is_multiple_of(tick.as_nanos()), "{wait:?}");
     drop(handle);
     let before = limiter.now();
     while limiter.now() == before {}
+}
+
+/// P7: a debt survives any number of changes, to rates a trillion times apart and back.
+#[test]
+fn flipping_the_quota_mints_nothing() {
+    let slow = Quota::per_hour(1).burst(1);
+    for fast in [3_000_000, 1_500_000_000, 12_500_000_000] {
+        let fast = Quota::per_second(fast).burst(1);
+        let limiter = limiter(Algorithm::TokenBucket, slow);
+        assert!(limiter.check_at(1, 0).is_allowed());
+        for now in 1..1_000 {
+            // In force for no time at all.
+            limiter.set_quota_at(fast, now).unwrap();
+            limiter.set_quota_at(slow, now).unwrap();
+            assert!(!limiter.check_at(1, now).is_allowed(), "{fast} at {now}");
+        }
+        // Each flip may cost a hundred-thousandth of a token, and no more.
+        let wait = limiter.check_at(1, 1_000).retry_after().unwrap();
+        assert!(wait <= Duration::from_secs(3_600), "{wait:?}");
+    }
+}
+
+/// Changes between rates whose units divide each other lose nothing either.
+#[test]
+fn changes_to_multiples_are_exact() {
+    let limiter = limiter(Algorithm::TokenBucket, Quota::per_second(1_000).burst(2));
+    assert!(limiter.check_at(2, 0).is_allowed());
+    for now in 1..1_000 {
+        limiter.set_quota_at(Quota::per_hour(1).burst(2), now).unwrap();
+        limiter.set_quota_at(Quota::per_second(1_000).burst(2), now).unwrap();
+    }
+    assert_eq!(limiter.check_at(2, 999).retry_after(), Some(Duration::from_nanos(1_999_001)));
+}
+
+#[test]
+fn windows_from_a_day_to_the_longest() {
+    for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingWindowCounter] {
+        for years in [1, 9, 11, 100, 292, 584] {
+            let quota = Quota::new(1, Duration::from_nanos(years * YEAR));
+            let limiter = limiter(algorithm, quota);
+            let admitted = |from: u64| {
+                (from..from + 50).filter(|&now| limiter.check_at(1, now).is_allowed()).count()
+            };
+            assert_eq!(admitted(0), 1, "{algorithm:?}, {years} years");
+            assert_eq!(admitted(years * YEAR - 100), 0, "{algorithm:?}, {years} years");
+            limiter.set_quota_at(Quota::per_hour(1), years * YEAR - 10).unwrap();
+            limiter.set_quota_at(quota, years * YEAR - 10).unwrap();
+            assert_eq!(admitted(years * YEAR - 60), 0, "{algorithm:?}, {years} years");
+        }
+    }
+}
+
+/// Tokens that take more than nine years have no place in the word.
+#[test]
+fn rates_that_are_too_slow_are_refused() {
+    let quota = Quota::new(1, Duration::from_nanos(10 * YEAR));
+    for algorithm in [Algorithm::TokenBucket, Algorithm::Gcra, Algorithm::LeakyBucket] {
+        let error = Limiter::builder(quota).algorithm(algorithm).build().map(drop).unwrap_err();
+        let interval = Duration::from_nanos(10 * YEAR);
+        assert_eq!(error, BuildError::Quota(QuotaError::Slow { interval }));
+    }
+}
+
+/// A clock that is centuries behind where it was is refused, and the answers agree with that.
+#[test]
+fn centuries_back() {
+    for algorithm in ALGORITHMS {
+        let limiter = limiter(algorithm, Quota::per_second(1));
+        assert!(limiter.check_at(1, 500 * YEAR).is_allowed());
+        let back = limiter.check_at(1, 0);
+        assert!(!back.is_allowed() && back.remaining() == 0, "{algorithm:?}: {back:?}");
+        let wait = back.retry_after();
+        assert!(wait.is_none_or(|wait| wait > Duration::from_nanos(200 * YEAR)), "{algorithm:?}");
+    }
+}
+
+/// The limiter's own quota refuses all, and tiers come with the calls.
+#[test]
+fn tiers_over_a_limit_of_zero() {
+    let gcra: KeyedLimiter<str> =
+        KeyedLimiter::builder(Quota::per_second(0)).algorithm(Algorithm::Gcra).build().unwrap();
+    let tier = Quota::per_second(1).burst(1);
+    for second in [0, 1, 2, 10 * YEAR / SECOND, 20 * YEAR / SECOND] {
+        let now = second * SECOND;
+        let check = || gcra.check_with_at("key", 1, tier, now).unwrap();
+        assert!(check().is_allowed(), "second {second}");
+        assert_eq!(check().retry_after(), Some(Duration::from_secs(1)), "second {second}");
+    }
+    assert!(!gcra.check_at("other", 1, 0).is_allowed());
+    assert!(gcra.check_with("key", 1, Quota::new(1, Duration::ZERO)).is_err());
+}
+
+#[test]
+fn a_quota_that_cannot_be_counted_does_not_count_as_asked() {
+    let gcra: KeyedLimiter<str> =
+        KeyedLimiter::builder(Quota::per_second(1)).algorithm(Algorithm::Gcra).build().unwrap();
+    assert!(gcra.check_with("key", 1, Quota::new(1, Duration::ZERO)).is_err());
+    assert_eq!(gcra.set_quota(Quota::per_second(7)), Ok(()));
+}
+
+/// The queue's delay is told before and after the call that it is for.
+#[test]
+fn a_peek_foresees_the_delay() {
+    let limiter = limiter(Algorithm::LeakyBucket, Quota::per_second(10).burst(3));
+    for expected in [0, 100, 200] {
+        let foreseen = limiter.peek_at(1, 0).delay();
+        assert_eq!(foreseen, limiter.check_at(1, 0).delay());
+        assert_eq!(foreseen, Duration::from_millis(expected));
+    }
+}
+
+/// The worked example: 100 a minute, 88 in the minute before, 12 in this one, a quarter into it.
+#[test]
+fn the_sliding_counter_weighs_the_window_before() {
+    let limiter = limiter(Algorithm::SlidingWindowCounter, Quota::per_minute(100));
+    assert!(limiter.check_at(88, 59 * SECOND).is_allowed());
+    assert!(limiter.check_at(11, 75 * SECOND).is_allowed());
+    // 88 * 3/4 + 12 = 78.
+    let decision = limiter.check_at(1, 75 * SECOND);
+    assert!(decision.is_allowed());
+    assert_eq!(decision.remaining(), 100 - 78);
+    assert_eq!(limiter.check_at(23, 75 * SECOND).retry_after(), {
+        // One more of the 88 fades every 60/88 s.
+        let fades = 60 * SECOND - 65 * 60 * SECOND / 88;
+        Some(Duration::from_nanos(60 * SECOND + fades - 75 * SECOND))
+    });
+}
+
+#[test]
+fn logs_that_cannot_be_kept_say_what_would_fit() {
+    let build = |limit, ring, cost, period| {
+        let builder = Limiter::builder(Quota::new(limit, Duration::from_nanos(period)));
+        let builder = builder.algorithm(Algorithm::SlidingWindowLog);
+        builder.log_limit(ring).log_cost(cost).build().map(drop)
+    };
+    let error = |error| Err(BuildError::Quota(error));
+    assert_eq!(build(11, 10, 1, SECOND), error(QuotaError::LogLimit { limit: 11, ring: 10 }));
+    assert!(matches!(build(1, 1 << 21, 1, SECOND), Err(BuildError::Quota(QuotaError::Log { .. }))));
+    assert!(matches!(build(1, 10, 11, SECOND), Err(BuildError::Quota(QuotaError::Log { .. }))));
+    for period in [0, 16 * 1024 - 1, 2 * YEAR] {
+        assert!(build(1, 10, 1, period).is_err(), "{period}");
+    }
+    assert_eq!(build(1, 10, 1, 16 * 1024), Ok(()));
+    assert_eq!(build(0, 10, 1, SECOND), Ok(()));
+    assert_eq!(build(10, 10, 10, YEAR), Ok(()));
 }

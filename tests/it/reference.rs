@@ -202,7 +202,8 @@ impl Reference {
                     }
                     (bucket.slope, bucket.room) = (same.slope, same.room);
                 } else {
-                    *bucket = bucket.translated(algorithm, quota, self.origin, now);
+                    let unit = bucket.unit_for(algorithm, quota);
+                    *bucket = bucket.translated(algorithm, quota, unit, self.origin, now);
                     self.origin = now;
                 }
             }
@@ -259,7 +260,8 @@ impl Reference {
             let (window, algorithm) = (self.window(), self.algorithm);
             match &mut self.state {
                 State::Bucket(bucket) => {
-                    *bucket = bucket.translated(self.algorithm, self.quota, self.origin, now);
+                    let unit = natural_unit(algorithm, self.quota);
+                    *bucket = bucket.translated(algorithm, self.quota, unit, self.origin, now);
                 }
                 State::Window(one) => *one = one.settled(algorithm, &window, &window, now),
                 State::Log(log) => log.expire(self.quota, now),
@@ -345,17 +347,49 @@ impl Bucket {
         }
     }
 
+    /// Units per token for another quota, whose debts have to be translated: a multiple of those
+    /// that there are, or as fine as can be.
+    fn unit_for(&self, algorithm: Algorithm, quota: Quota) -> BigInt {
+        let natural = natural_unit(algorithm, quota);
+        if algorithm == Algorithm::Gcra || quota.limit() == 0 {
+            return natural;
+        }
+        let (period, limit) =
+            (BigInt::from(quota.period().as_nanos()), BigInt::from(quota.limit()));
+        let finer = &period / (&limit * &self.unit);
+        let unit = if finer.is_zero() {
+            let finest = BigInt::from((1 << 20) - 1) * period / limit;
+            let burst = BigInt::from(quota.burst_size());
+            match burst.is_zero() {
+                true => return natural,
+                false => finest.min(BigInt::from(ROOM_MAX) / burst),
+            }
+        } else {
+            finer * &self.unit
+        };
+        let is_countable = unit <= BigInt::from(u64::MAX);
+        let fits = is_countable && Bucket::new(algorithm, quota, unit.clone()).keeps_units();
+        if fits { unit } else { natural }
+    }
+
     /// The same debt in the units of another quota, from `now` on.
-    fn translated(&self, algorithm: Algorithm, quota: Quota, origin: u64, now: u64) -> Bucket {
-        let unit = natural_unit(algorithm, quota);
+    fn translated(
+        &self,
+        algorithm: Algorithm,
+        quota: Quota,
+        unit: BigInt,
+        origin: u64,
+        now: u64,
+    ) -> Bucket {
         let mut next = Bucket::new(algorithm, quota, unit);
-        let owed = BigRational::from(self.spent.clone()) - self.handed_on(origin, now);
+        let clock = self.handed_on(origin, now);
         let ratio = BigRational::new(next.unit.clone(), self.unit.clone());
         let zero = BigRational::zero();
-        let owed = if self.spent > self.clock(origin, now) { owed * ratio } else { zero };
-        let owed = if next.slope.is_integer() { owed.ceil() } else { owed.floor() };
-        let owed = owed.to_integer().clamp(BigInt::zero(), BigInt::from(ROOM_MAX));
+        let owed = (BigRational::from(self.spent.clone()) - clock.floor()).max(zero) * &ratio;
+        let owed = owed.ceil().to_integer().min(BigInt::from(ROOM_MAX));
         next.spent = BigInt::from(BASE) + owed;
+        let parts = BigRational::from(BigInt::one() << 64);
+        next.base += ((&clock - clock.floor()) * ratio * &parts).ceil() / parts;
         next
     }
 }
@@ -510,7 +544,7 @@ fn natural_unit(algorithm: Algorithm, quota: Quota) -> BigInt {
     BigInt::from(match algorithm {
         _ if limit == 0 => 1,
         Algorithm::Gcra => period.div_ceil(limit),
-        _ => (period / limit).clamp(1, u128::from(ROOM_MAX)),
+        _ => (period / limit).max(1),
     })
 }
 

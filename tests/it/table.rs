@@ -146,4 +146,6 @@ fn the_wait_of_a_full_table_is_not_zero() {
     let refused = limiter.check_at(&99, 1, 0);
     assert!(refused.is_full());
     assert_eq!(refused.retry_after(), None, "nothing ever comes back");
+    let foreseen = limiter.peek_at(&99, 1, 0);
+    assert!(foreseen.is_full() && !foreseen.is_allowed(), "a peek says so too");
 }

@@ -174,3 +174,62 @@ fn changing_the_quota_mints_nothing() {
         assert_eq!(admitted + left, 200 * 10, "{algorithm:?}: a debt was lost");
     }
 }
+
+/// Threads whose first call comes so late that the range must be renewed, which one of them does:
+/// the burst is admitted once.
+#[test]
+fn the_first_call_may_come_at_any_time() {
+    let rounds = if cfg!(debug_assertions) { 200 } else { 3_000 };
+    for now in [1_700_000_000 * SECOND, 400_000_000 * SECOND] {
+        for _ in 0..rounds {
+            let limiter =
+                Limiter::builder(Quota::per_hour(1)).clock(Clock::manual().0).build().unwrap();
+            let call = |_| {
+                let mut admitted = 0;
+                for _ in 0..10 {
+                    admitted += u64::from(limiter.check_at(1, now).is_allowed());
+                }
+                admitted
+            };
+            assert_eq!(together(4, call), 1);
+        }
+    }
+}
+
+/// Tokens of a sliding log: never more than the limit in any window, by the stamps of the calls.
+#[test]
+fn no_window_holds_more_than_the_limit() {
+    let limit = 20;
+    let window = 1_000_000;
+    let quota = Quota::new(limit, Duration::from_nanos(window));
+    let limiter: KeyedLimiter<u64> = KeyedLimiter::builder(quota)
+        .algorithm(Algorithm::SlidingWindowLog)
+        .clock(Clock::manual().0)
+        .build()
+        .unwrap();
+    let now = AtomicU64::new(0);
+    let admitted = std::sync::Mutex::new(Vec::new());
+    together(4, |_| {
+        let mut own = Vec::new();
+        loop {
+            // Each call has a time of its own, handed out in order; threads lag behind theirs.
+            let at = now.fetch_add(700, Ordering::SeqCst);
+            if at > 200 * window {
+                break;
+            }
+            if limiter.check_at(&7, 1, at).is_allowed() {
+                own.push(at);
+            }
+        }
+        admitted.lock().unwrap().extend(own);
+        0
+    });
+    let mut admitted = admitted.into_inner().unwrap();
+    admitted.sort_unstable();
+    for (index, &first) in admitted.iter().enumerate() {
+        let inside = admitted[index..].iter().take_while(|&&at| at < first + window).count();
+        assert!(inside as u64 <= limit, "{inside} in the window at {first}");
+    }
+    // It is not idle either: nearly all that the windows allow.
+    assert!(admitted.len() > 190 * limit as usize, "{}", admitted.len());
+}
