@@ -14,6 +14,8 @@ const ALGORITHMS: &[(&str, Algorithm)] = &[
     ("gcra", Algorithm::Gcra),
     ("leaky bucket", Algorithm::LeakyBucket),
     ("fixed window", Algorithm::FixedWindow),
+    ("sliding counter", Algorithm::SlidingWindowCounter),
+    ("sliding log", Algorithm::SlidingWindowLog),
 ];
 
 /// How far before the first request the limiters' time begins, in nanoseconds: one day, so that

@@ -15,8 +15,23 @@ use tollgate::{Algorithm, Clock, Decision, KeyedLimiter, Limiter, Overflow, Quot
 
 use crate::reference::{Answer, Reference};
 
-pub const ALGORITHMS: [Algorithm; 4] =
-    [Algorithm::TokenBucket, Algorithm::Gcra, Algorithm::LeakyBucket, Algorithm::FixedWindow];
+pub const ALGORITHMS: [Algorithm; 5] = [
+    Algorithm::TokenBucket,
+    Algorithm::Gcra,
+    Algorithm::LeakyBucket,
+    Algorithm::FixedWindow,
+    Algorithm::SlidingWindowCounter,
+];
+
+/// All of them; a sliding log has a ring for the quota's limit unless more is asked for.
+pub const WITH_LOG: [Algorithm; 6] = [
+    Algorithm::TokenBucket,
+    Algorithm::Gcra,
+    Algorithm::LeakyBucket,
+    Algorithm::FixedWindow,
+    Algorithm::SlidingWindowCounter,
+    Algorithm::SlidingWindowLog,
+];
 
 /// Random cases of each property: `PROPTEST_CASES` sets another number.
 pub fn cases() -> u32 {
