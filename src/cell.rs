@@ -2,7 +2,8 @@
 //!
 //! Everything here is about one word. Who the word belongs to is the bucket's concern.
 
-use crate::algorithm::{Answer, sliding_log};
+use crate::algorithm::Answer;
+use crate::algorithm::sliding_log::{self, Ask, Judged};
 use crate::decision::{Outcome, Verdict};
 use crate::policy::Policy;
 use crate::sync::{Atomic, Ordering};
@@ -49,53 +50,34 @@ pub(crate) fn charge(
 }
 
 /// As [`charge`], for a key with a log, whose answer must be made while its ring is at hand. The
-/// word was loaded with Acquire before.
-pub(crate) fn charge_log(
+/// word was loaded with Acquire before. Unless it charges, it only says what a call would be told.
+pub(crate) fn decide_log(
     cell: &Atomic<Word>,
     ring: Ring<'_>,
     word: Word,
     time: u64,
     (terms, reading): (&Terms, &Reading),
-    cost: u64,
+    ask: Ask,
 ) -> Option<Verdict> {
     if reading.is_past_end {
         let (algorithm, answer) = (terms.algorithm, Answer::try_again());
         return Some(Verdict { outcome: Outcome::Refused, algorithm, answer });
     }
-    let verdict = |outcome, time| {
-        let answer = Answer::Log(sliding_log::answer(terms, &ring, time, reading, cost));
-        Verdict { outcome, algorithm: terms.algorithm, answer }
-    };
-    let Some(after) = sliding_log::charge(terms, &ring, time, reading, cost) else {
-        let refused = verdict(Outcome::Refused, time);
+    let Judged { after, answer } = sliding_log::judge(terms, &ring, time, reading, ask);
+    let verdict =
+        |outcome| Verdict { outcome, algorithm: terms.algorithm, answer: Answer::Log(answer) };
+    let Some(after) = after.filter(|_| ask.charges) else {
+        let outcome = if after.is_some() { Outcome::Admitted } else { Outcome::Refused };
         // Relaxed: as in `charge`; the ring was read after the word, too.
-        return (cell.load(Ordering::Relaxed) == word).then_some(refused);
+        return (cell.load(Ordering::Relaxed) == word).then_some(verdict(outcome));
     };
     // The stamps of the commit before must be there before the head moves on from it.
     ring.fill(terms, time);
-    let admitted = verdict(Outcome::Admitted, after);
     let next = word.at(after, terms.epoch());
     // Release: as in `charge`; and the stamps that were written come with the head that needs
     // them.
     let swap = cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed);
-    swap.is_ok().then_some(admitted)
-}
-
-/// What a call on a key with a log would be told; `None` if its word has moved meanwhile.
-pub(crate) fn foresee_log(
-    cell: &Atomic<Word>,
-    ring: Ring<'_>,
-    word: Word,
-    time: u64,
-    (terms, reading): (&Terms, &Reading),
-    cost: u64,
-) -> Option<Verdict> {
-    let admitted = sliding_log::charge(terms, &ring, time, reading, cost).is_some();
-    let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
-    let answer = Answer::Log(sliding_log::answer(terms, &ring, time, reading, cost));
-    // Relaxed: as in `charge`; the ring was read after the word, too.
-    let is_same = cell.load(Ordering::Relaxed) == word;
-    is_same.then_some(Verdict { outcome, algorithm: terms.algorithm, answer })
+    swap.is_ok().then_some(verdict(Outcome::Admitted))
 }
 
 /// Replaces the time of a live word; false if another thread moved the word meanwhile.

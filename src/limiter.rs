@@ -6,6 +6,7 @@ use core::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use crate::algorithm::Algorithm;
+use crate::algorithm::sliding_log::Ask;
 use crate::builder::{BuildError, Builder};
 use crate::cell::{self, Attempt};
 use crate::clock::Timer;
@@ -355,8 +356,8 @@ impl Limiter {
         cost: u64,
     ) -> Option<Verdict> {
         let State(cell, rings) = &self.state;
-        let verdict =
-            cell::charge_log(cell, rings.of(0), word, word.time(), (terms, reading), cost);
+        let ask = Ask { cost, charges: true, floor: 0 };
+        let verdict = cell::decide_log(cell, rings.of(0), word, word.time(), (terms, reading), ask);
         match &verdict {
             Some(verdict) => self.counts.decided(verdict.outcome),
             None => self.counts.retried(),
@@ -370,7 +371,8 @@ impl Limiter {
         while terms.algorithm == Algorithm::SlidingWindowLog {
             let State(cell, rings) = &self.state;
             let (ring, under) = (rings.of(0), (&terms, &reading));
-            if let Some(verdict) = cell::foresee_log(cell, ring, word, word.time(), under, cost) {
+            let (time, foreseen) = (word.time(), Ask { cost, charges: false, floor: 0 });
+            if let Some(verdict) = cell::decide_log(cell, ring, word, time, under, foreseen) {
                 return verdict.foreseen(cost, tick);
             }
             (word, terms, reading) = self.look(now);

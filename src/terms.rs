@@ -4,7 +4,6 @@
 //! rises by `slope`. Before its origin it stands still, so that a step back behind a change of
 //! quota mints nothing.
 
-use crate::algorithm::sliding_log::NoSlots;
 use crate::algorithm::{
     Algorithm, Answer, Layout, Side, Translation, fixed_window, sliding_counter, sliding_log,
     token_bucket,
@@ -202,7 +201,7 @@ impl Terms {
             }
             Algorithm::FixedWindow => fixed_window::charge(self, time, reading, cost),
             Algorithm::SlidingWindowCounter => sliding_counter::charge(self, time, reading, cost),
-            Algorithm::SlidingWindowLog => sliding_log::charge(self, &NoSlots, time, reading, cost),
+            Algorithm::SlidingWindowLog => sliding_log::charge(self, time, reading, cost),
         }
     }
 
@@ -266,7 +265,7 @@ impl Terms {
                 Answer::Sliding(sliding_counter::answer(self, time, reading))
             }
             Algorithm::SlidingWindowLog => {
-                Answer::Log(sliding_log::answer(self, &NoSlots, time, reading, cost))
+                Answer::Log(sliding_log::answer(self, time, reading, cost))
             }
         }
     }

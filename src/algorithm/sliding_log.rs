@@ -56,7 +56,7 @@ impl Shape {
         (2 * self.ring).max(1).ilog2() + 1 + self.cost_bits()
     }
 
-    /// A tick is two to this many nanoseconds.
+    /// A tick is two to this many nanoseconds, at least two.
     fn tick_bits(self) -> u32 {
         (RANGE_BITS + self.count_bits()).saturating_sub(TIME_BITS)
     }
@@ -88,6 +88,8 @@ type Tick = i64;
 #[derive(Clone, Copy)]
 struct Log<'a> {
     terms: &'a Terms,
+    ring: u64,
+    cost_bits: u32,
     tick_bits: u32,
 }
 
@@ -116,17 +118,16 @@ impl Slots for NoSlots {
 
 impl<'a> Log<'a> {
     fn new(terms: &'a Terms) -> Log<'a> {
-        Log { terms, tick_bits: terms.layout.shape.tick_bits() }
-    }
-
-    fn ring(&self) -> u64 {
-        self.terms.layout.shape.ring
+        let shape = terms.layout.shape;
+        let (cost_bits, tick_bits) = (shape.cost_bits(), shape.tick_bits());
+        Log { terms, ring: shape.ring, cost_bits, tick_bits }
     }
 
     /// The tick at whose end `now` counts: rounded up.
     fn tick_of(&self, now: u64) -> Tick {
-        // At most 2^64 / 2, as ticks of one nanosecond need a ring that leaves 58 bits.
-        (u128::from(now).div_ceil(1 << self.tick_bits)) as Tick
+        // A tick is at least two nanoseconds, so this is below 2^63.
+        let rest = now & ((1 << self.tick_bits) - 1);
+        (now >> self.tick_bits) as Tick + Tick::from(rest > 0)
     }
 
     /// The tick of a position on the terms' line.
@@ -144,8 +145,7 @@ impl<'a> Log<'a> {
     }
 
     fn head(&self, time: u64) -> Head {
-        let Layout { count_bits, shape, .. } = self.terms.layout;
-        let cost_bits = shape.cost_bits();
+        let (count_bits, cost_bits) = (self.terms.layout.count_bits, self.cost_bits);
         let below = time & ((1 << count_bits) - 1);
         Head {
             stamp: self.tick_at(time >> count_bits),
@@ -155,14 +155,13 @@ impl<'a> Log<'a> {
     }
 
     fn time(&self, head: Head) -> u64 {
-        let Layout { count_bits, shape, .. } = self.terms.layout;
-        let position = self.position_of(head.stamp);
-        position << count_bits | head.committed << shape.cost_bits() | (head.cost - 1)
+        let position = self.position_of(head.stamp) << self.terms.layout.count_bits;
+        position | head.committed << self.cost_bits | (head.cost - 1)
     }
 
     /// The stamp of the token that was the `distance`-th newest, if there is one.
     fn token(&self, head: &Head, slots: &impl Slots, distance: u64) -> Option<Tick> {
-        let ring = self.ring();
+        let ring = self.ring;
         if head.committed == 2 * ring {
             // All that there may have been came then.
             return Some(head.stamp);
@@ -175,7 +174,15 @@ impl<'a> Log<'a> {
         if distance <= head.cost {
             return Some(head.stamp);
         }
-        Some(slots.stamp((head.committed + ring - distance) % ring) as Tick)
+        Some(slots.stamp(self.slot(head, distance)) as Tick)
+    }
+
+    /// The slot of the token that was the `distance`-th newest, at most a ring's length ago.
+    fn slot(&self, head: &Head, distance: u64) -> u64 {
+        // Below three rings' lengths, as tokens are counted below two.
+        let ahead = head.committed + self.ring - distance;
+        let lap = if ahead >= 2 * self.ring { 2 * self.ring } else { self.ring };
+        if ahead >= self.ring { ahead - lap } else { ahead }
     }
 
     /// The nanosecond at which a token no longer counts.
@@ -183,9 +190,21 @@ impl<'a> Log<'a> {
         (i128::from(stamp) << self.tick_bits) + i128::from(self.terms.layout.unit)
     }
 
-    fn counts(&self, stamp: Tick, now: u64) -> bool {
-        // What had expired under an earlier window stays expired: `phase`.
-        stamp > self.terms.phase as Tick && self.expires(stamp) > i128::from(now)
+    /// The newest tick whose tokens no longer count at `now`: `stamp * tick + W <= now`. What had
+    /// expired under an earlier window stays expired: `phase`.
+    fn expired(&self, now: u64) -> Tick {
+        let expired = i128::from(now) - i128::from(self.terms.layout.unit);
+        ((expired >> self.tick_bits) as Tick).max(self.terms.phase as Tick)
+    }
+
+    /// The time after a charge that is admitted.
+    fn charged(&self, head: &Head, reading: &Reading, cost: u64) -> u64 {
+        let least = head.stamp.max((self.terms.phase as Tick).saturating_add(1));
+        let stamp = self.tick_at(reading.position).max(least);
+        let before = if head.committed == 2 * self.ring { 0 } else { head.committed };
+        let committed = before + cost;
+        let lap = if committed >= 2 * self.ring { self.ring } else { 0 };
+        self.time(Head { stamp, committed: committed - lap, cost })
     }
 
     /// The token that must have expired before `cost` is admitted, if it counts still; `Err` if
@@ -194,7 +213,7 @@ impl<'a> Log<'a> {
         &self,
         head: &Head,
         slots: &impl Slots,
-        now: u64,
+        expired: Tick,
         cost: u64,
     ) -> Result<Option<Tick>, ()> {
         let Layout { room, shape, .. } = self.terms.layout;
@@ -205,17 +224,39 @@ impl<'a> Log<'a> {
             return Err(());
         }
         let token = self.token(head, slots, room - cost + 1);
-        Ok(token.filter(|&stamp| self.counts(stamp, now)))
+        Ok(token.filter(|&stamp| stamp > expired))
     }
 
-    /// Tokens that count at `now`.
-    fn in_sight(&self, head: &Head, slots: &impl Slots, now: u64) -> u64 {
-        // Newer tokens count as long as older ones do: find the oldest that does by halving.
-        let (mut counted, mut not) = (0, self.ring().max(1) + 1);
+    /// Tokens that count, known to be at least `counted` and fewer than `not`.
+    fn in_sight(
+        &self,
+        head: &Head,
+        slots: &impl Slots,
+        expired: Tick,
+        (mut counted, mut not): (u64, u64),
+    ) -> u64 {
+        let counts =
+            |distance| self.token(head, slots, distance).is_some_and(|stamp| stamp > expired);
+        // Newer tokens count as long as older ones do: find the oldest that does. Most often it is
+        // among the newest few or the oldest few of the ring, whose lines are at hand: look there
+        // in growing steps, then halve what is left.
+        let mut step = 1;
+        while not - counted > 2 * step {
+            if !counts(counted + step) {
+                not = counted + step;
+                break;
+            }
+            counted += step;
+            if counts(not - step) {
+                counted = not - step;
+                break;
+            }
+            not -= step;
+            step *= 2;
+        }
         while not - counted > 1 {
             let middle = counted + (not - counted) / 2;
-            let stamp = self.token(head, slots, middle);
-            if stamp.is_some_and(|stamp| self.counts(stamp, now)) {
+            if counts(middle) {
                 counted = middle;
             } else {
                 not = middle;
@@ -242,38 +283,70 @@ pub(crate) fn base(layout: &Layout) -> u64 {
     1 << (TIME_BITS - 2 - layout.count_bits)
 }
 
-/// Admits iff the token that `cost` would push out of the limit no longer counts.
-pub(crate) fn charge(
+/// What is asked of a log.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask {
+    pub(crate) cost: u64,
+    /// Whether the cost is charged if it is admitted, or only foreseen.
+    pub(crate) charges: bool,
+    /// The moment before which the key may have been forgotten.
+    pub(crate) floor: u64,
+}
+
+/// What a call comes to.
+pub(crate) struct Judged {
+    /// The time after the charge, if it is admitted.
+    pub(crate) after: Option<u64>,
+    pub(crate) answer: Answer,
+}
+
+/// Admits iff the token that `cost` would push out of the limit no longer counts. Loads the ring.
+pub(crate) fn judge(
     terms: &Terms,
     slots: &impl Slots,
     time: u64,
     reading: &Reading,
-    cost: u64,
-) -> Option<u64> {
+    ask: Ask,
+) -> Judged {
+    let Ask { cost, charges, floor } = ask;
     let log = Log::new(terms);
-    let head = log.head(time);
-    if cost == 0 {
-        return Some(time);
-    }
-    if log.blocker(&head, slots, reading.now, cost).ok()?.is_some() {
-        return None;
-    }
-    let stamp = log.tick_at(reading.position).max(head.stamp).max(terms.phase as Tick + 1);
-    let ring = log.ring();
-    let before = if head.committed == 2 * ring { 0 } else { head.committed };
-    let committed = before + cost;
-    let committed = if committed >= 2 * ring { committed - ring } else { committed };
-    Some(log.time(Head { stamp, committed, cost }))
+    let (head, now, limit) = (log.head(time), reading.now, terms.layout.room);
+    let expired = log.expired(now);
+    let until = |stamp: Tick| u64::try_from(log.expires(stamp) - i128::from(now)).unwrap_or(0);
+    let whole = (0, log.ring + 1);
+    let (after, wait, known) = match log.blocker(&head, slots, expired, cost) {
+        Err(()) => (None, None, whole),
+        Ok(Some(stamp)) => (None, Some(until(stamp)), (limit - cost + 1, log.ring + 1)),
+        Ok(None) if cost == 0 => (Some(time), Some(0), whole),
+        // The token is not known to have been: in its first lap a log does not know what it was
+        // before it was forgotten, and a clock that has gone back may see that again.
+        Ok(None) if floor > now && limit - cost >= head.committed => {
+            (None, Some(floor - now), (limit, limit + 1))
+        }
+        Ok(None) => (Some(log.charged(&head, reading, cost)), Some(0), (0, limit - cost + 1)),
+    };
+    let counted = log.in_sight(&head, slots, expired, known);
+    // What the call leaves, if it charges.
+    let charged = after.filter(|_| charges);
+    let counted = counted + charged.map_or(0, |_| cost);
+    let remaining = limit.saturating_sub(counted);
+    let newest = charged.map_or(head.stamp, |after| log.head(after).stamp);
+    let restored_in = if counted > 0 { until(newest) } else { 0 };
+    Judged { after, answer: Answer { limit, remaining, wait, restored_in } }
+}
+
+/// [`judge`] for a key whose stamps are all in its head: one not seen.
+pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+    judge(terms, &NoSlots, time, reading, Ask { cost, charges: true, floor: 0 }).after
 }
 
 /// The slots of the last commit, which must hold its stamp before the head moves on.
 pub(crate) fn last_commit(terms: &Terms, time: u64) -> (u64, impl Iterator<Item = u64>) {
     let log = Log::new(terms);
     let head = log.head(time);
-    let ring = log.ring();
-    let count = if head.committed == 2 * ring { 0 } else { head.cost.min(head.committed) };
-    let slots = (1..=count).map(move |distance| (head.committed + ring - distance) % ring);
-    (head.stamp.max(0) as u64, slots)
+    let is_full = head.committed == 2 * log.ring;
+    let count = if is_full { 0 } else { head.cost.min(head.committed) };
+    (head.stamp.max(0) as u64, (1..=count).map(move |distance| log.slot(&head, distance)))
 }
 
 /// The newest moment that a time names, in nanoseconds of the limiter.
@@ -286,7 +359,7 @@ pub(crate) fn newest(terms: &Terms, time: u64) -> u64 {
 pub(crate) fn is_idle(terms: &Terms, time: u64, reading: &Reading) -> bool {
     let log = Log::new(terms);
     let head = log.head(time);
-    head.committed == 0 || !log.counts(head.stamp, reading.now)
+    head.committed == 0 || head.stamp <= log.expired(reading.now)
 }
 
 /// The time of a key of which nothing is known before `floor`: as if all it may have spent had
@@ -295,7 +368,7 @@ pub(crate) fn forgotten_at(terms: &Terms, floor: u64) -> u64 {
     let log = Log::new(terms);
     let window = (terms.layout.unit >> log.tick_bits) as Tick;
     let stamp = log.tick_of(floor).saturating_sub(window);
-    log.time(Head { stamp, committed: 2 * log.ring(), cost: 1 })
+    log.time(Head { stamp, committed: 2 * log.ring, cost: 1 })
 }
 
 /// The time of a key that is made as one not seen: stamps still do not decrease.
@@ -305,9 +378,7 @@ pub(crate) fn cleared(terms: &Terms, time: u64) -> u64 {
 
 /// The tick up to which tokens stay expired when the window changes at `now`.
 pub(crate) fn expired_at(terms: &Terms, now: u64) -> u64 {
-    let log = Log::new(terms);
-    let expired = i128::from(now) - i128::from(terms.layout.unit);
-    ((expired >> log.tick_bits) as Tick).max(terms.phase as Tick) as u64
+    Log::new(terms).expired(now) as u64
 }
 
 /// The same stamp on a line that starts later.
@@ -329,23 +400,20 @@ pub(crate) struct Answer {
     restored_in: u64,
 }
 
-/// The answer to a call of `cost` that leaves the key at `time`. Loads the ring.
-pub(crate) fn answer(
-    terms: &Terms,
-    slots: &impl Slots,
-    time: u64,
-    reading: &Reading,
-    cost: u64,
-) -> Answer {
+/// The answer of a key whose stamps are all in its head, at `time` after a call of `cost`.
+pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Answer {
     let log = Log::new(terms);
-    let (head, now) = (log.head(time), reading.now);
+    let (head, limit) = (log.head(time), terms.layout.room);
+    let now = reading.now;
     let until = |stamp: Tick| u64::try_from(log.expires(stamp) - i128::from(now)).unwrap_or(0);
-    let limit = terms.layout.room;
+    let expired = log.expired(now);
+    let wait = log.blocker(&head, &NoSlots, expired, cost).ok();
+    let counted = log.in_sight(&head, &NoSlots, expired, (0, log.ring + 1));
     Answer {
         limit,
-        remaining: limit.saturating_sub(log.in_sight(&head, slots, now)),
-        wait: log.blocker(&head, slots, now, cost).ok().map(|token| token.map_or(0, until)),
-        restored_in: if is_idle(terms, time, reading) { 0 } else { until(head.stamp) },
+        remaining: limit.saturating_sub(counted),
+        wait: wait.map(|token| token.map_or(0, until)),
+        restored_in: if counted > 0 { until(head.stamp) } else { 0 },
     }
 }
 

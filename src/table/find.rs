@@ -17,6 +17,7 @@
 //! that looks properly.
 
 use crate::algorithm::Algorithm;
+use crate::algorithm::sliding_log::Ask;
 use crate::cell::{self, Attempt};
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::sync::Ordering;
@@ -41,9 +42,12 @@ impl Table {
     /// current epoch, and nobody else at it. Everything else goes the long way, which starts over.
     #[inline]
     pub(crate) fn decide(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
+        let call = Call { place, cost, now, layout: None };
+        if cost == 0 || self.policy.algorithm() == Algorithm::SlidingWindowLog {
+            return self.decide_the_long_way(&call, tick);
+        }
         let terms = self.policy.load();
-        let has_ring = terms.algorithm == Algorithm::SlidingWindowLog;
-        if let Some(reading) = terms.read(now).filter(|_| cost > 0 && !has_ring) {
+        if let Some(reading) = terms.read(now) {
             for cell in place.home_cells() {
                 // The loads are those of `find`, in its order, for its reasons: Relaxed is the
                 // hint, Acquire the word and the tag after it.
@@ -67,7 +71,7 @@ impl Table {
                 return Decision::new(outcome, &terms, &reading, time, cost, tick);
             }
         }
-        self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
+        self.decide_the_long_way(&call, tick)
     }
 
     /// Decides any call, charges it if it is admitted, and counts it.
@@ -111,7 +115,8 @@ impl Table {
         let cost = call.cost;
         if terms.algorithm == Algorithm::SlidingWindowLog {
             let ring = self.ring(&call.place, index);
-            return cell::charge_log(&cell.word, ring, word, time, (terms, reading), cost);
+            let ask = Ask { cost, charges: true, floor: call.place.bucket.floor() };
+            return cell::decide_log(&cell.word, ring, word, time, (terms, reading), ask);
         }
         let (outcome, time) = match cell::charge(&cell.word, word, time, terms, reading, cost) {
             Attempt::Charged(time) => (Outcome::Admitted, time),
@@ -185,7 +190,9 @@ impl Table {
                 Some(found) if terms.algorithm == Algorithm::SlidingWindowLog => {
                     let Found { index, cell, word, time } = found;
                     let (ring, under) = (self.ring(&call.place, index), (&terms, &reading));
-                    match cell::foresee_log(&cell.word, ring, word, time, under, call.cost) {
+                    let floor = call.place.bucket.floor();
+                    let ask = Ask { cost: call.cost, charges: false, floor };
+                    match cell::decide_log(&cell.word, ring, word, time, under, ask) {
                         Some(verdict) => return verdict,
                         None => continue,
                     }
