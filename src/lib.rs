@@ -23,6 +23,7 @@ mod terms;
 mod decision;
 mod stats;
 
+pub mod guide;
 mod sync;
 
 pub use algorithm::Algorithm;

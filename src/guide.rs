@@ -1,0 +1,7 @@
+//! Longer texts than fit beside the code: which algorithm to take, and what holds each promise up.
+
+#[doc = include_str!("../docs/algorithms.md")]
+pub mod algorithms {}
+
+#[doc = include_str!("../docs/guarantees.md")]
+pub mod guarantees {}
