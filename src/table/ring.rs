@@ -2,7 +2,7 @@
 //!
 //! A slot belongs to whoever the cell belongs to, and is never cleared: what a key has not written
 //! it does not read. Slots are only ever raised, so it does not matter who writes a stamp, or how
-//! late; see `algorithm/sliding_log.rs`.
+//! late; see `algorithm/sliding_log`.
 
 use crate::algorithm::sliding_log::{Slots, last_commit};
 use crate::memory::{BuildMemoryError, Run};

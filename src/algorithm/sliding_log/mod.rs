@@ -24,11 +24,16 @@
 //!
 //! **Worst case.** The limit, in any window of length W whatsoever.
 
+mod log;
+
+use log::{Head, Log, Tick, first_position};
+pub(crate) use log::{NoSlots, Slots};
+
 use crate::algorithm::{Layout, Translation};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::terms::{Reading, Terms};
-use crate::word::{LIVE_FROM, TIME_BITS};
+use crate::word::TIME_BITS;
 
 /// The largest ring: a million tokens, 8 MB for each of the table's cells.
 pub(crate) const RING_MAX: u64 = 1 << 20;
@@ -79,196 +84,6 @@ pub(crate) fn lay_out(quota: &Quota, shape: Shape) -> Result<Layout, QuotaError>
     }
     let count_bits = shape.count_bits();
     Ok(Layout { slope: Slope::ZERO, unit: window, room: limit, count_bits, shape })
-}
-
-/// A stamp as nanoseconds of the limiter, in units of ticks; signed, for what lies before time 0.
-type Tick = i64;
-
-/// The terms as a log sees them.
-#[derive(Clone, Copy)]
-struct Log<'a> {
-    terms: &'a Terms,
-    ring: u64,
-    cost_bits: u32,
-    tick_bits: u32,
-}
-
-/// A time taken apart.
-#[derive(Clone, Copy)]
-struct Head {
-    stamp: Tick,
-    committed: u64,
-    cost: u64,
-}
-
-/// The stamps of a ring.
-pub(crate) trait Slots {
-    /// The stamp in a slot, loaded so that what was loaded before is no newer.
-    fn stamp(&self, slot: u64) -> u64;
-}
-
-/// A ring that is never read: a key's first charge has all its stamps in the head.
-pub(crate) struct NoSlots;
-
-impl Slots for NoSlots {
-    fn stamp(&self, _slot: u64) -> u64 {
-        0
-    }
-}
-
-impl<'a> Log<'a> {
-    fn new(terms: &'a Terms) -> Log<'a> {
-        let shape = terms.layout.shape;
-        let (cost_bits, tick_bits) = (shape.cost_bits(), shape.tick_bits());
-        Log { terms, ring: shape.ring, cost_bits, tick_bits }
-    }
-
-    /// The tick at whose end `now` counts: rounded up.
-    fn tick_of(&self, now: u64) -> Tick {
-        // A tick is at least two nanoseconds, so this is below 2^63.
-        let rest = now & ((1 << self.tick_bits) - 1);
-        (now >> self.tick_bits) as Tick + Tick::from(rest > 0)
-    }
-
-    /// The tick of a position on the terms' line.
-    fn tick_at(&self, position: u64) -> Tick {
-        let since = position as Tick - self.terms.base as Tick;
-        self.tick_of(self.terms.origin).saturating_add(since)
-    }
-
-    /// The position of a tick, within the range.
-    fn position_of(&self, tick: Tick) -> u64 {
-        let since = tick.saturating_sub(self.tick_of(self.terms.origin));
-        let count_bits = self.terms.layout.count_bits;
-        let (first, end) = (first_position(count_bits), (1 << (TIME_BITS - count_bits)) - 1);
-        (self.terms.base as Tick).saturating_add(since).clamp(first as Tick, end) as u64
-    }
-
-    fn head(&self, time: u64) -> Head {
-        let (count_bits, cost_bits) = (self.terms.layout.count_bits, self.cost_bits);
-        let below = time & ((1 << count_bits) - 1);
-        Head {
-            stamp: self.tick_at(time >> count_bits),
-            committed: below >> cost_bits,
-            cost: (below & ((1 << cost_bits) - 1)) + 1,
-        }
-    }
-
-    fn time(&self, head: Head) -> u64 {
-        let position = self.position_of(head.stamp) << self.terms.layout.count_bits;
-        position | head.committed << self.cost_bits | (head.cost - 1)
-    }
-
-    /// The stamp of the token that was the `distance`-th newest, if there is one.
-    fn token(&self, head: &Head, slots: &impl Slots, distance: u64) -> Option<Tick> {
-        let ring = self.ring;
-        if head.committed == 2 * ring {
-            // All that there may have been came then.
-            return Some(head.stamp);
-        }
-        // The first lap: slots that this key has not written are another's.
-        if distance > head.committed.min(ring) {
-            return None;
-        }
-        // The last commit's own stamps may not be in the ring yet.
-        if distance <= head.cost {
-            return Some(head.stamp);
-        }
-        Some(slots.stamp(self.slot(head, distance)) as Tick)
-    }
-
-    /// The slot of the token that was the `distance`-th newest, at most a ring's length ago.
-    fn slot(&self, head: &Head, distance: u64) -> u64 {
-        // Below three rings' lengths, as tokens are counted below two.
-        let ahead = head.committed + self.ring - distance;
-        let lap = if ahead >= 2 * self.ring { 2 * self.ring } else { self.ring };
-        if ahead >= self.ring { ahead - lap } else { ahead }
-    }
-
-    /// The nanosecond at which a token no longer counts.
-    fn expires(&self, stamp: Tick) -> i128 {
-        (i128::from(stamp) << self.tick_bits) + i128::from(self.terms.layout.unit)
-    }
-
-    /// The newest tick whose tokens no longer count at `now`: `stamp * tick + W <= now`. What had
-    /// expired under an earlier window stays expired: `phase`.
-    fn expired(&self, now: u64) -> Tick {
-        let expired = i128::from(now) - i128::from(self.terms.layout.unit);
-        ((expired >> self.tick_bits) as Tick).max(self.terms.phase as Tick)
-    }
-
-    /// The time after a charge that is admitted.
-    fn charged(&self, head: &Head, reading: &Reading, cost: u64) -> u64 {
-        let least = head.stamp.max((self.terms.phase as Tick).saturating_add(1));
-        let stamp = self.tick_at(reading.position).max(least);
-        let before = if head.committed == 2 * self.ring { 0 } else { head.committed };
-        let committed = before + cost;
-        let lap = if committed >= 2 * self.ring { self.ring } else { 0 };
-        self.time(Head { stamp, committed: committed - lap, cost })
-    }
-
-    /// The token that must have expired before `cost` is admitted, if it counts still; `Err` if
-    /// no wait helps.
-    fn blocker(
-        &self,
-        head: &Head,
-        slots: &impl Slots,
-        expired: Tick,
-        cost: u64,
-    ) -> Result<Option<Tick>, ()> {
-        let Layout { room, shape, .. } = self.terms.layout;
-        if cost == 0 {
-            return Ok(None);
-        }
-        if cost > room || cost > shape.cost_max {
-            return Err(());
-        }
-        let token = self.token(head, slots, room - cost + 1);
-        Ok(token.filter(|&stamp| stamp > expired))
-    }
-
-    /// Tokens that count, known to be at least `counted` and fewer than `not`.
-    fn in_sight(
-        &self,
-        head: &Head,
-        slots: &impl Slots,
-        expired: Tick,
-        (mut counted, mut not): (u64, u64),
-    ) -> u64 {
-        let counts =
-            |distance| self.token(head, slots, distance).is_some_and(|stamp| stamp > expired);
-        // Newer tokens count as long as older ones do: find the oldest that does. Most often it is
-        // among the newest few or the oldest few of the ring, whose lines are at hand: look there
-        // in growing steps, then halve what is left.
-        let mut step = 1;
-        while not - counted > 2 * step {
-            if !counts(counted + step) {
-                not = counted + step;
-                break;
-            }
-            counted += step;
-            if counts(not - step) {
-                counted = not - step;
-                break;
-            }
-            not -= step;
-            step *= 2;
-        }
-        while not - counted > 1 {
-            let middle = counted + (not - counted) / 2;
-            if counts(middle) {
-                counted = middle;
-            } else {
-                not = middle;
-            }
-        }
-        counted
-    }
-}
-
-/// The lowest position of a live word. Lines start far above it, by more than any window.
-fn first_position(count_bits: u32) -> u64 {
-    LIVE_FROM.div_ceil(1 << count_bits)
 }
 
 /// The clock in ticks at `now`: the terms' position.

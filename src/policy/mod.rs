@@ -10,34 +10,20 @@
 //! once, so that no such word is left when the next epoch may come. Changers exclude each other;
 //! deciders know nothing of the lock.
 
+mod slot;
+
+use slot::Slot;
+
 use crate::algorithm::sliding_log::{Shape, expired_at};
-use crate::algorithm::{Algorithm, Layout, Side, Translation, token_bucket};
+use crate::algorithm::{Algorithm, Layout, Translation, token_bucket};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::sync::{Atomic, Counter, Mutex, Ordering, lock, try_lock};
 use crate::terms::{Reading, Terms};
 
-/// Words of the terms; every decision loads them.
-const TERMS: usize = 9;
-/// Words of a sliding log's shape, which only a log loads.
-const SHAPE: usize = 2;
-/// Words of the translation and the quota, which few ask for.
-const TRANSLATION: usize = 8;
-const QUOTA: usize = 6;
-
 /// How often a decision looks whether another thread has renewed the range: some microseconds,
 /// several times what a publication takes.
 const PATIENCE: u32 = if cfg!(tollgate_loom) { 1 } else { 1_000 };
-
-/// One publication. On lines of its own, as every decision reads it and only a change writes it.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Slot {
-    terms: [Atomic<u64>; TERMS],
-    shape: [Atomic<u64>; SHAPE],
-    translation: [Atomic<u64>; TRANSLATION],
-    quota: [Atomic<u64>; QUOTA],
-}
 
 /// The quota in force.
 #[derive(Debug)]
@@ -113,7 +99,7 @@ impl Policy {
 
     /// The quota in force.
     pub(crate) fn quota(&self) -> Quota {
-        self.consistent(|slot, _| Quota::from_words(slot.quota.each_ref().map(load)))
+        self.consistent(|slot, _| slot.read_quota())
     }
 
     /// Reads the slot in force, and again if it was replaced meanwhile.
@@ -287,71 +273,5 @@ impl Policy {
         self.slots[(count & 1) as usize].write(&terms, translation, quota);
         // Release: publishes the slot. Pairs with the Acquire load in `consistent`.
         self.sequence.store(count << 1 | epoch, Ordering::Release);
-    }
-}
-
-#[inline]
-fn load(field: &Atomic<u64>) -> u64 {
-    // Acquire: whoever sees a field of a later publication also sees the sequence that came
-    // before that store, and so that its slot was replaced. Pairs with the store in `write`.
-    field.load(Ordering::Acquire)
-}
-
-impl Slot {
-    fn new() -> Slot {
-        Slot {
-            terms: [(); TERMS].map(|()| Atomic::new(0)),
-            shape: [(); SHAPE].map(|()| Atomic::new(0)),
-            translation: [(); TRANSLATION].map(|()| Atomic::new(0)),
-            quota: [(); QUOTA].map(|()| Atomic::new(0)),
-        }
-    }
-
-    fn write(&self, terms: &Terms, translation: &Translation, quota: &Quota) {
-        let Terms { sequence: _, algorithm: _, layout, origin, base, phase } = *terms;
-        let Layout { slope, unit, room, count_bits, shape } = layout;
-        let Slope { whole, high, low } = slope;
-        let count_bits = u64::from(count_bits);
-        let terms = [whole, high, low, unit, room, count_bits, origin, base, phase];
-        let Translation { from, to } = *translation;
-        let side = |side: Side| [side.position, side.phase, side.unit, side.count_bits];
-        let translation = side(from).into_iter().chain(side(to));
-        let rest = self.shape.iter().chain(&self.translation).chain(&self.quota);
-        let fields = self.terms.iter().chain(rest);
-        let shape = [shape.ring, shape.cost_max];
-        let rest = shape.into_iter().chain(translation).chain(quota.to_words());
-        let values = terms.into_iter().chain(rest);
-        for (field, value) in fields.zip(values) {
-            // Release: brings the sequence that is in force now to whoever reads this field too
-            // early, and so makes that reader start over. Pairs with `load`.
-            field.store(value, Ordering::Release);
-        }
-    }
-
-    #[inline]
-    fn read_terms(&self, sequence: u64, algorithm: Algorithm) -> Terms {
-        // One by one, so that they stay in registers.
-        let field = |index: usize| load(&self.terms[index]);
-        let slope = Slope { whole: field(0), high: field(1), low: field(2) };
-        let (unit, room, count_bits) = (field(3), field(4), field(5) as u32);
-        let shape = if algorithm == Algorithm::SlidingWindowLog {
-            let [ring, cost_max] = self.shape.each_ref().map(load);
-            Shape { ring, cost_max }
-        } else {
-            Shape::default()
-        };
-        let layout = Layout { slope, unit, room, count_bits, shape };
-        Terms { sequence, algorithm, layout, origin: field(6), base: field(7), phase: field(8) }
-    }
-
-    fn read_translation(&self) -> Translation {
-        let field = |index: usize| load(&self.translation[index]);
-        let side = |at: usize| Side {
-            position: field(at),
-            phase: field(at + 1),
-            unit: field(at + 2),
-            count_bits: field(at + 3),
-        };
-        Translation { from: side(0), to: side(4) }
     }
 }

@@ -1,191 +1,17 @@
-//! The builder: every choice that a limiter is made with, and the errors of a bad one.
+//! The builder of keyed limiters.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::time::Duration;
 
+use super::{BuildError, Choices, Overflow};
 use crate::algorithm::Algorithm;
-use crate::algorithm::sliding_log::Shape;
 use crate::clock::Clock;
 use crate::hash::{Hasher, KeyHasher, random_seed};
 use crate::keyed::KeyedLimiter;
-use crate::limiter::Limiter;
-use crate::memory::BuildMemoryError;
-use crate::policy::Policy;
-use crate::quota::{Quota, QuotaError};
+use crate::quota::Quota;
 use crate::table::Table;
-
-/// What a full table does with a key that has no cell.
-///
-/// A table is full for a key when all 31 cells of the key's bucket hold live keys. While no more
-/// than `capacity` keys are live, two in ten million find that. Idle keys are never in the way.
-///
-/// ```
-/// use tollgate::{KeyedLimiter, Overflow, Quota};
-///
-/// let limiter: KeyedLimiter<str> =
-///     KeyedLimiter::builder(Quota::per_second(10)).overflow(Overflow::Refuse).build()?;
-/// assert!(limiter.check("key").is_allowed());
-/// # Ok::<(), tollgate::BuildError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Overflow {
-    /// Forgets the key of the bucket with the least to lose, the one that is nearest to idle, and
-    /// takes its cell. What that key still owed is forgiven, and counted in
-    /// [`Stats::evicted`](crate::Stats::evicted). A flood of one-shot keys evicts itself first.
-    #[default]
-    EvictNearest,
-    /// Refuses the call, and counts it in [`Stats::refused_full`](crate::Stats::refused_full).
-    Refuse,
-    /// Admits the call unlimited, and counts it in
-    /// [`Stats::admitted_full`](crate::Stats::admitted_full).
-    Admit,
-}
-
-/// The choices common to both limiters.
-#[derive(Clone, Debug)]
-struct Choices {
-    quota: Quota,
-    algorithm: Algorithm,
-    clock: Clock,
-    origin: Option<Duration>,
-    /// The largest limit of a sliding log, if it is not the quota's.
-    log_limit: Option<u64>,
-    log_cost: u64,
-}
-
-impl Choices {
-    fn new(quota: Quota) -> Choices {
-        let (algorithm, clock) = (Algorithm::default(), Clock::default());
-        Choices { quota, algorithm, clock, origin: None, log_limit: None, log_cost: 1 }
-    }
-
-    /// The policy and the clock, started.
-    fn start(&self) -> Result<(Policy, crate::clock::Timer), QuotaError> {
-        let (timer, unix) = self.clock.start();
-        let nanos = |origin: Duration| u64::try_from(origin.as_nanos()).unwrap_or(u64::MAX);
-        let unix = self.origin.map_or(unix, nanos);
-        let shape = match self.algorithm {
-            Algorithm::SlidingWindowLog => Shape {
-                ring: self.log_limit.unwrap_or(self.quota.limit()).max(1),
-                cost_max: self.log_cost.max(1),
-            },
-            _ => Shape::default(),
-        };
-        Ok((Policy::new(self.algorithm, &self.quota, shape, unix)?, timer))
-    }
-}
-
-/// Makes a [`Limiter`]: see [`Limiter::builder`].
-///
-/// ```
-/// use tollgate::{Algorithm, Limiter, Quota};
-///
-/// let limiter = Limiter::builder(Quota::per_second(100)).algorithm(Algorithm::Gcra).build()?;
-/// assert!(limiter.check().is_allowed());
-/// # Ok::<(), tollgate::BuildError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "a builder does nothing until it is built"]
-pub struct Builder(Choices);
-
-impl Builder {
-    pub(crate) fn new(quota: Quota) -> Builder {
-        Builder(Choices::new(quota))
-    }
-
-    /// The algorithm: [`Algorithm::TokenBucket`] unless set.
-    ///
-    /// ```
-    /// # use tollgate::{Algorithm, Limiter, Quota};
-    /// let builder = Limiter::builder(Quota::per_second(1)).algorithm(Algorithm::LeakyBucket);
-    /// assert!(builder.build()?.check().is_allowed());
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    pub fn algorithm(mut self, algorithm: Algorithm) -> Builder {
-        self.0.algorithm = algorithm;
-        self
-    }
-
-    /// The clock: [`Clock::precise`] unless set.
-    ///
-    /// ```
-    /// # use tollgate::{Clock, Limiter, Quota};
-    /// let builder = Limiter::builder(Quota::per_second(1)).clock(Clock::manual().0);
-    /// assert!(builder.build()?.check().is_allowed());
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    pub fn clock(mut self, clock: Clock) -> Builder {
-        self.0.clock = clock;
-        self
-    }
-
-    /// The limiter's time 0 as a time since the Unix epoch, to which windows are aligned. Unless
-    /// set it is the wall clock's time at build, or 0 for a manual clock.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tollgate::{Algorithm, Clock, Limiter, Quota};
-    ///
-    /// // Time 0 lies 40 s into a minute, so the window ends after 20 s.
-    /// let limiter = Limiter::builder(Quota::per_minute(5))
-    ///     .algorithm(Algorithm::FixedWindow)
-    ///     .clock(Clock::manual().0)
-    ///     .origin(Duration::from_secs(100))
-    ///     .build()?;
-    /// assert_eq!(limiter.check().reset_after(), Some(Duration::from_secs(20)));
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    pub fn origin(mut self, since_unix_epoch: Duration) -> Builder {
-        self.0.origin = Some(since_unix_epoch);
-        self
-    }
-
-    /// The largest limit that a sliding log can be given: see [`KeyedBuilder::log_limit`].
-    ///
-    /// ```
-    /// # use tollgate::{Algorithm, Limiter, Quota};
-    /// let builder = Limiter::builder(Quota::per_second(5)).algorithm(Algorithm::SlidingWindowLog);
-    /// let limiter = builder.log_limit(10).build()?;
-    /// assert!(limiter.set_quota(Quota::per_second(10)).is_ok());
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    pub fn log_limit(mut self, limit: u64) -> Builder {
-        self.0.log_limit = Some(limit);
-        self
-    }
-
-    /// The largest cost that a sliding log admits: see [`KeyedBuilder::log_cost`].
-    ///
-    /// ```
-    /// # use tollgate::{Algorithm, Limiter, Quota};
-    /// let builder = Limiter::builder(Quota::per_second(5)).algorithm(Algorithm::SlidingWindowLog);
-    /// assert!(builder.log_cost(3).build()?.check_n(3).is_allowed());
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    pub fn log_cost(mut self, cost: u64) -> Builder {
-        self.0.log_cost = cost;
-        self
-    }
-
-    /// Builds the limiter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError::Quota`] if the algorithm cannot count the quota.
-    ///
-    /// ```
-    /// # use tollgate::{Limiter, Quota};
-    /// let error = Limiter::builder(Quota::per_second(u64::MAX)).build().unwrap_err();
-    /// assert!(error.to_string().contains("at most 16000000000"));
-    /// ```
-    pub fn build(self) -> Result<Limiter, BuildError> {
-        let (policy, timer) = self.0.start()?;
-        Ok(Limiter::from_parts(policy, timer)?)
-    }
-}
 
 /// Makes a [`KeyedLimiter`]: see [`KeyedLimiter::builder`].
 ///
@@ -257,7 +83,7 @@ impl<K: Hash + ?Sized + 'static> KeyedBuilder<K> {
         self
     }
 
-    /// The limiter's time 0: see [`Builder::origin`].
+    /// The limiter's time 0: see [`Builder::origin`](crate::Builder::origin).
     ///
     /// ```
     /// # use std::time::Duration;
@@ -428,65 +254,5 @@ impl<K: ?Sized> fmt::Debug for KeyedBuilder<K> {
             .field("overflow", &self.overflow)
             .field("lazy", &self.lazy)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why a limiter could not be built.
-///
-/// ```
-/// use tollgate::{KeyedLimiter, Quota};
-///
-/// let error = KeyedLimiter::<str>::builder(Quota::per_second(1)).capacity(0).build().unwrap_err();
-/// assert_eq!(error.to_string(), "capacity: 0 keys; it must be at least 1");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The algorithm cannot count the quota.
-    Quota(QuotaError),
-    /// The capacity is 0.
-    Capacity,
-    /// There is not enough memory for the capacity.
-    Memory {
-        /// The bytes that the table needs.
-        bytes: u128,
-        /// The bytes that are available, where the system tells.
-        available: Option<u64>,
-    },
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BuildError::Quota(error) => error.fmt(f),
-            BuildError::Capacity => f.write_str("capacity: 0 keys; it must be at least 1"),
-            BuildError::Memory { bytes, available: Some(available) } => {
-                write!(f, "memory: the table needs {bytes} bytes, and {available} are available")
-            }
-            BuildError::Memory { bytes, available: None } => {
-                write!(f, "memory: the table needs {bytes} bytes, more than can be had")
-            }
-        }
-    }
-}
-
-impl core::error::Error for BuildError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            BuildError::Quota(error) => Some(error),
-            BuildError::Capacity | BuildError::Memory { .. } => None,
-        }
-    }
-}
-
-impl From<QuotaError> for BuildError {
-    fn from(error: QuotaError) -> BuildError {
-        BuildError::Quota(error)
-    }
-}
-
-impl From<BuildMemoryError> for BuildError {
-    fn from(error: BuildMemoryError) -> BuildError {
-        BuildError::Memory { bytes: error.bytes, available: error.available }
     }
 }

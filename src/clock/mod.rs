@@ -3,10 +3,16 @@
 //! Every verb that reads a clock is shorthand for one that takes `now`. The choice of clock is a
 //! value, not a type.
 
+mod error;
+mod manual;
+
 use core::fmt;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Instant, SystemTime};
+
+pub use error::ClockError;
+pub use manual::ManualClock;
 
 use crate::sync::{Counter, Ordering};
 
@@ -245,125 +251,6 @@ impl Drop for CoarseHandle {
         self.upkeep = None;
     }
 }
-
-/// Moves the time of a [`Clock::manual`]. Clones move the same time.
-///
-/// ```
-/// use std::time::Duration;
-/// use tollgate::Clock;
-///
-/// let (_clock, time) = Clock::manual();
-/// time.advance(Duration::from_secs(2));
-/// time.set(Duration::from_secs(1)); // it may go back
-/// assert_eq!(time.now(), Duration::from_secs(1));
-/// ```
-#[derive(Clone, Debug)]
-pub struct ManualClock {
-    nanos: Arc<Counter>,
-}
-
-impl ManualClock {
-    /// Moves the time forward, to 584 years at the most.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use tollgate::Clock;
-    /// let (_clock, time) = Clock::manual();
-    /// time.advance(Duration::from_millis(5));
-    /// assert_eq!(time.now(), Duration::from_millis(5));
-    /// ```
-    pub fn advance(&self, by: Duration) {
-        let by = nanos(by);
-        let forward = |now: u64| Some(now.saturating_add(by));
-        // Release: as in `set`. The closure never declines.
-        let _ = self.nanos.fetch_update(Ordering::Release, Ordering::Relaxed, forward);
-    }
-
-    /// Sets the time since the start, forward or back.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use tollgate::Clock;
-    /// let (_clock, time) = Clock::manual();
-    /// time.set(Duration::from_secs(60));
-    /// assert_eq!(time.now(), Duration::from_secs(60));
-    /// ```
-    pub fn set(&self, to: Duration) {
-        // Release: what was done before the time was moved is seen by who reads the new time.
-        // Pairs with the Acquire in `Timer::now`.
-        self.nanos.store(nanos(to), Ordering::Release);
-    }
-
-    /// The time since the start.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use tollgate::Clock;
-    /// assert_eq!(Clock::manual().1.now(), Duration::ZERO);
-    /// ```
-    #[must_use]
-    pub fn now(&self) -> Duration {
-        // Acquire: as in `Timer::now`.
-        Duration::from_nanos(self.nanos.load(Ordering::Acquire))
-    }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Why a coarse clock could not be had.
-///
-/// ```
-/// use std::time::Duration;
-/// use tollgate::Clock;
-///
-/// let error = Clock::coarse(Duration::ZERO).unwrap_err();
-/// assert_eq!(error.to_string(), "coarse clock: a tick of 0ns; it must be from 1ns to 1s");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ClockError {
-    /// The tick is out of range.
-    Tick {
-        /// The tick asked for.
-        tick: Duration,
-    },
-    /// The process has a coarse clock already, with another tick.
-    Running {
-        /// The tick of the clock that runs.
-        tick: Duration,
-    },
-    /// The kernel does not keep time by the processor's counter, which a coarse clock needs.
-    Counter,
-    /// The thread could not be started: another part of the process runs quanta's upkeep, or the
-    /// system has no thread left.
-    Start,
-}
-
-impl fmt::Display for ClockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClockError::Tick { tick } => {
-                write!(f, "coarse clock: a tick of {tick:?}; it must be from 1ns to 1s")
-            }
-            ClockError::Running { tick } => {
-                write!(f, "coarse clock: one with a tick of {tick:?} is running; ")?;
-                write!(f, "use the same tick, or drop its handle first")
-            }
-            ClockError::Counter => {
-                write!(f, "coarse clock: the kernel does not trust the processor's counter; ")?;
-                write!(f, "use Clock::precise, which then reads the system's clock")
-            }
-            ClockError::Start => {
-                write!(f, "coarse clock: its thread could not be started; ")?;
-                write!(f, "is quanta's upkeep running in this process already?")
-            }
-        }
-    }
-}
-
-impl core::error::Error for ClockError {}
 
 /// Whether the kernel keeps its own time by the processor's counter. The processor's word alone is
 /// not enough: a kernel that found the counters of two cores apart says so here.
