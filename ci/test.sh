@@ -26,8 +26,15 @@ cargo run --locked --release --quiet --example scenarios -- tests/data/scenarios
 cargo run --locked --release --quiet --example replay -- --verify --requests 50000
 cargo run --locked --release --quiet --example replay -- --requests 1000000
 
+cargo run --locked --release --quiet --example same_burst -- target/algorithms.svg
+cmp target/algorithms.svg docs/algorithms.svg || {
+    echo "docs/algorithms.svg is not what the example draws: run it, and look at the plot" >&2
+    exit 1
+}
+
 step "benches compile and run once"
 cargo bench --locked --bench check -- --test
+cargo bench --locked --bench change -- --test
 
 step "models"
 ci/loom.sh

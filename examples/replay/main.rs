@@ -50,7 +50,7 @@ Usage: replay [OPTIONS] [FILE...]
 
   --limit N/PERIOD   the quota, such as 10/s, 600/1m or 5/250ms   [default: 10/s]
   --burst N          requests allowed at once        [default: twice the limit's N]
-  --capacity N       clients that a limiter has room for       [default: 1000000]
+  --capacity N       clients that a limiter has room for       [default: 100000]
   --seed N           seed of the made-up log                         [default: 1]
   --requests N       length of the made-up log                 [default: 1000000]
   --verify           compare every decision with a naive reference limiter
@@ -107,6 +107,15 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     };
     bar.finish_and_clear();
 
+    if replay.clients.is_empty() && !options.files.is_empty() {
+        // An empty log is no error; one of which nothing was understood is.
+        let other = counts.lines - counts.blank;
+        if other > 0 {
+            eprintln!("replay: none of {other} lines is a request in a format that is known here");
+        }
+        let is_empty = readable && other == 0;
+        return Ok(if is_empty { ExitCode::SUCCESS } else { ExitCode::from(2) });
+    }
     let Options { limit, period, burst, .. } = options;
     writeln!(out, "Quota: {limit} per {period:?}, burst {burst}")?;
     report::print(&mut out, &replay, counts)?;
@@ -211,7 +220,7 @@ fn parse_options(mut parser: lexopt::Parser) -> Result<Option<Options>, lexopt::
         limit: NonZeroU64::MIN.saturating_add(9),
         period: Duration::from_secs(1),
         burst: NonZeroU64::MIN,
-        capacity: NonZeroUsize::MIN.saturating_add(999_999),
+        capacity: NonZeroUsize::MIN.saturating_add(99_999),
         files: Vec::new(),
     };
     let mut burst = None;
