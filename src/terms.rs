@@ -79,17 +79,21 @@ impl Terms {
     /// The clock at `now`, without the end of its range.
     #[inline]
     fn position(&self, now: u64) -> u64 {
+        if !self.algorithm.is_bucket() {
+            return self.position_of_others(now);
+        }
+        let elapsed = now.saturating_sub(self.origin);
+        self.base.saturating_add(self.layout.slope.units(elapsed, self.phase))
+    }
+
+    /// Out of the way of the buckets, which most limiters are.
+    #[inline(never)]
+    fn position_of_others(&self, now: u64) -> u64 {
         if self.algorithm == Algorithm::SlidingWindowLog {
             return sliding_log::position(self, now);
         }
-        let elapsed = now.saturating_sub(self.origin);
-        let slope = self.layout.slope;
-        let units = if self.algorithm.has_windows() {
-            slope.units(elapsed.saturating_add(self.phase), 0)
-        } else {
-            slope.units(elapsed, self.phase)
-        };
-        self.base.saturating_add(units)
+        let elapsed = now.saturating_sub(self.origin).saturating_add(self.phase);
+        self.base.saturating_add(self.layout.slope.units(elapsed, 0))
     }
 
     /// The moment `now` on this line, unless the range of the word runs low by then.
@@ -195,6 +199,15 @@ impl Terms {
         if reading.is_past_end && cost > 0 {
             return None;
         }
+        if self.algorithm.is_bucket() {
+            return token_bucket::charge(self, time, reading, cost);
+        }
+        self.charge_others(time, reading, cost)
+    }
+
+    /// Out of the way of the buckets, which most limiters are.
+    #[inline(never)]
+    fn charge_others(&self, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
         match self.algorithm {
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
                 token_bucket::charge(self, time, reading, cost)
@@ -253,10 +266,17 @@ impl Terms {
     /// that was not seen: others need their ring.
     #[inline]
     pub(crate) fn answer(&self, time: u64, reading: &Reading, cost: u64) -> Answer {
-        if reading.is_past_end {
-            return Answer::try_again();
+        if self.algorithm.is_bucket() && !reading.is_past_end {
+            return Answer::Bucket(token_bucket::answer(self, time, reading));
         }
+        self.answer_of_others(time, reading, cost)
+    }
+
+    /// Out of the way of the buckets, which most limiters are.
+    #[inline(never)]
+    fn answer_of_others(&self, time: u64, reading: &Reading, cost: u64) -> Answer {
         match self.algorithm {
+            _ if reading.is_past_end => Answer::try_again(),
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
                 Answer::Bucket(token_bucket::answer(self, time, reading))
             }

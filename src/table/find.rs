@@ -42,12 +42,9 @@ impl Table {
     /// current epoch, and nobody else at it. Everything else goes the long way, which starts over.
     #[inline]
     pub(crate) fn decide(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
-        let call = Call { place, cost, now, layout: None };
-        if cost == 0 || self.policy.algorithm() == Algorithm::SlidingWindowLog {
-            return self.decide_the_long_way(&call, tick);
-        }
         let terms = self.policy.load();
-        if let Some(reading) = terms.read(now) {
+        let has_ring = terms.algorithm == Algorithm::SlidingWindowLog;
+        if let Some(reading) = terms.read(now).filter(|_| cost > 0 && !has_ring) {
             for cell in place.home_cells() {
                 // The loads are those of `find`, in its order, for its reasons: Relaxed is the
                 // hint, Acquire the word and the tag after it.
@@ -71,7 +68,7 @@ impl Table {
                 return Decision::new(outcome, &terms, &reading, time, cost, tick);
             }
         }
-        self.decide_the_long_way(&call, tick)
+        self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
     }
 
     /// Decides any call, charges it if it is admitted, and counts it.

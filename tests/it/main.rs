@@ -5,6 +5,7 @@
 //! | `exact.rs` | P3: the reference against fractions of a token |
 //! | `properties.rs` | P1, P2, P6, P7, P8: the engine against the reference |
 //! | `boundaries.rs` | the ends of every range, and bad input |
+//! | `histories.rs` | P1: some order of the calls explains what threads were told |
 //! | `threads.rs` | P1 and P7 under threads |
 //! | `table.rs` | P5 and P6: capacity, overflow, forgetting |
 //! | `scenarios.rs` | cases of real bugs |
@@ -13,6 +14,7 @@
 
 mod boundaries;
 mod exact;
+mod histories;
 mod properties;
 mod reference;
 mod scenario;
