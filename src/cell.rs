@@ -15,25 +15,19 @@ use crate::word::Word;
 pub(crate) enum Attempt {
     /// The charge is in the word, which holds this time now.
     Charged(u64),
-    /// The quota refuses; the word holds this time, and was not written.
-    Refused(u64),
+    /// The quota refuses; the word was not written.
+    Refused,
     /// Another thread moved the word meanwhile.
     Moved,
 }
 
-/// Charges `cost` to the key whose `word` was loaded with Acquire and stands at `time`.
+/// Puts a charge into the `word` that was loaded with Acquire: the algorithm's `after`, in units of
+/// `epoch`, or its refusal.
 #[inline]
-pub(crate) fn charge(
-    cell: &Atomic<Word>,
-    word: Word,
-    time: u64,
-    terms: &Terms,
-    reading: &Reading,
-    cost: u64,
-) -> Attempt {
-    match terms.charge(time, reading, cost) {
+pub(crate) fn charge(cell: &Atomic<Word>, word: Word, after: Option<u64>, epoch: u64) -> Attempt {
+    match after {
         Some(after) => {
-            let next = word.at(after, terms.epoch());
+            let next = word.at(after, epoch);
             // Release: a helper's first charge carries the epoch out of a tentative word, and a
             // reader of this word must then see that epoch's terms. Pairs with the Acquire load
             // of the word. The failure is Relaxed: the word is loaded anew.
@@ -44,7 +38,7 @@ pub(crate) fn charge(
         }
         // The tag was read after the word. If the word is still the same, both belonged to one
         // life and the refusal is this key's. Relaxed: coherence alone decides it.
-        None if cell.load(Ordering::Relaxed) == word => Attempt::Refused(time),
+        None if cell.load(Ordering::Relaxed) == word => Attempt::Refused,
         None => Attempt::Moved,
     }
 }

@@ -46,8 +46,7 @@ impl Verdict {
     }
 
     pub(crate) fn decision(&self, cost: u64, tick: u32) -> Decision {
-        let queued = self.algorithm == Algorithm::LeakyBucket;
-        Decision { outcome: self.outcome, queued, tick, cost, charged: cost, answer: self.answer }
+        Decision::new(self.outcome, self.algorithm, self.answer, cost, tick)
     }
 }
 
@@ -95,18 +94,16 @@ pub struct Decision {
 const _: () = assert!(size_of::<Decision>() <= 96);
 
 impl Decision {
-    /// `time` is the key's time after the call, `tick` that of the clock.
+    /// `tick` is that of the clock.
     #[inline]
     pub(crate) fn new(
         outcome: Outcome,
-        terms: &Terms,
-        reading: &Reading,
-        time: u64,
+        algorithm: Algorithm,
+        answer: Answer,
         cost: u64,
         tick: u32,
     ) -> Decision {
-        let queued = terms.algorithm == Algorithm::LeakyBucket;
-        let answer = terms.answer(time, reading, cost);
+        let queued = algorithm == Algorithm::LeakyBucket;
         Decision { outcome, queued, tick, cost, charged: cost, answer }
     }
 

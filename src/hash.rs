@@ -18,7 +18,7 @@ use std::sync::Arc;
 use siphasher::sip::SipHasher13;
 
 /// Both hashes of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hashed {
     /// Stands for the key in its cell.
     pub(crate) tag: u64,

@@ -61,7 +61,7 @@ struct Slot {
 /// The slots of a limiter.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    slots: Box<[CachePadded<Slot>]>,
+    slots: Box<[CachePadded<Slot>; SLOTS]>,
 }
 
 const EVICTED: usize = 4;
@@ -70,7 +70,7 @@ const RETRIES: usize = 6;
 
 impl Counts {
     pub(crate) fn new() -> Counts {
-        Counts { slots: (0..SLOTS).map(|_| CachePadded::default()).collect() }
+        Counts { slots: Box::new(core::array::from_fn(|_| CachePadded::default())) }
     }
 
     /// Counts a decision.
@@ -127,7 +127,7 @@ impl Counts {
 
     /// Bytes of the slots.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val::<[CachePadded<Slot>]>(&self.slots)
+        size_of_val(&*self.slots)
     }
 }
 

@@ -5,8 +5,8 @@
 //! quota mints nothing.
 
 use crate::algorithm::{
-    Algorithm, Answer, Layout, Side, Translation, fixed_window, sliding_counter, sliding_log,
-    token_bucket,
+    Algorithm, Answer, BUCKET_RENEWED_AT, Layout, Side, Translation, fixed_window, sliding_counter,
+    sliding_log, token_bucket,
 };
 use crate::word::LIVE_FROM;
 
@@ -77,34 +77,36 @@ impl Terms {
     }
 
     /// The clock at `now`, without the end of its range.
-    #[inline]
     fn position(&self, now: u64) -> u64 {
-        if !self.algorithm.is_bucket() {
-            return self.position_of_others(now);
-        }
         let elapsed = now.saturating_sub(self.origin);
-        self.base.saturating_add(self.layout.slope.units(elapsed, self.phase))
-    }
-
-    /// Out of the way of the buckets, which most limiters are.
-    #[inline(never)]
-    fn position_of_others(&self, now: u64) -> u64 {
-        if self.algorithm == Algorithm::SlidingWindowLog {
-            return sliding_log::position(self, now);
-        }
-        let elapsed = now.saturating_sub(self.origin).saturating_add(self.phase);
-        self.base.saturating_add(self.layout.slope.units(elapsed, 0))
+        let slope = self.layout.slope;
+        let units = match self.algorithm {
+            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
+                slope.units(elapsed, self.phase)
+            }
+            Algorithm::FixedWindow | Algorithm::SlidingWindowCounter => {
+                slope.units(elapsed.saturating_add(self.phase), 0)
+            }
+            Algorithm::SlidingWindowLog => return sliding_log::position(self, now),
+        };
+        self.base.saturating_add(units)
     }
 
     /// The moment `now` on this line, unless the range of the word runs low by then.
-    #[inline]
     pub(crate) fn read(&self, now: u64) -> Option<Reading> {
         let position = self.position(now);
-        (position <= self.algorithm.renew_at() >> self.layout.count_bits).then_some(Reading {
-            now,
-            position,
-            is_past_end: false,
-        })
+        let end = self.algorithm.renew_at() >> self.layout.count_bits;
+        let reading = Reading { now, position, is_past_end: false };
+        (position <= end).then_some(reading)
+    }
+
+    /// [`read`](Terms::read) for a bucket; what it says of others means nothing.
+    #[inline]
+    pub(crate) fn read_bucket(&self, now: u64) -> Option<Reading> {
+        let elapsed = now.saturating_sub(self.origin);
+        let position = self.base.saturating_add(self.layout.slope.units(elapsed, self.phase));
+        let reading = Reading { now, position, is_past_end: false };
+        (position <= BUCKET_RENEWED_AT).then_some(reading)
     }
 
     /// The moment `now` on this line, or the line's end if that comes first.
@@ -194,21 +196,9 @@ impl Terms {
 
     /// The time after a charge of `cost`, or `None` if it is refused. For a log, of a key that was
     /// not seen: others need their ring.
-    #[inline]
     pub(crate) fn charge(&self, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
-        if reading.is_past_end && cost > 0 {
-            return None;
-        }
-        if self.algorithm.is_bucket() {
-            return token_bucket::charge(self, time, reading, cost);
-        }
-        self.charge_others(time, reading, cost)
-    }
-
-    /// Out of the way of the buckets, which most limiters are.
-    #[inline(never)]
-    fn charge_others(&self, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
         match self.algorithm {
+            _ if reading.is_past_end && cost > 0 => None,
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
                 token_bucket::charge(self, time, reading, cost)
             }
@@ -264,17 +254,7 @@ impl Terms {
 
     /// What a decision keeps of a key with this time, after a call of `cost`. For a log, of a key
     /// that was not seen: others need their ring.
-    #[inline]
     pub(crate) fn answer(&self, time: u64, reading: &Reading, cost: u64) -> Answer {
-        if self.algorithm.is_bucket() && !reading.is_past_end {
-            return Answer::Bucket(token_bucket::answer(self, time, reading));
-        }
-        self.answer_of_others(time, reading, cost)
-    }
-
-    /// Out of the way of the buckets, which most limiters are.
-    #[inline(never)]
-    fn answer_of_others(&self, time: u64, reading: &Reading, cost: u64) -> Answer {
         match self.algorithm {
             _ if reading.is_past_end => Answer::try_again(),
             Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {

@@ -8,9 +8,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use loom::model::Builder;
+use loom::thread;
+use tollgate::{Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota};
+
+/// A second as the limiters count time.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// The operations that a call takes at the most, and some: an execution that goes on for longer
+/// spins, and fails.
+const BRANCHES: usize = 20_000;
 
 /// Whether this run says that it is made with loom as published, without the
 /// repair of `repair/load-then-swap.patch`.
@@ -28,9 +37,9 @@ pub fn published() -> bool {
 /// number.
 ///
 /// `preemptions` bounds how often an execution may take the processor away from
-/// a thread that could have gone on; `None` sets no bound. When the environment
-/// variable `LOOM_MAX_PREEMPTIONS` is set, its number is used instead, for every
-/// model alike.
+/// a thread that could have gone on; `None` sets no bound. The environment
+/// variable `LOOM_MAX_PREEMPTIONS` can lower the bound of every model, and raises
+/// none.
 ///
 /// `LOOM_MAX_PERMUTATIONS` and `LOOM_MAX_DURATION` have no effect. With them
 /// loom stops early and still reports success, and a return from this function
@@ -47,10 +56,11 @@ pub fn explore<F>(name: &str, preemptions: Option<usize>, f: F) -> usize
 where
     F: Fn() + Send + Sync + 'static,
 {
-    // `Builder::new` takes the bound from the environment, so a bound that is
-    // already there is the caller's wish and stays.
+    // `Builder::new` takes a bound from the environment. It is an upper
+    // one, as many models would not end beyond the bound they were written with.
     let mut builder = Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(preemptions);
+    builder.preemption_bound = builder.preemption_bound.into_iter().chain(preemptions).min();
+    builder.max_branches = BRANCHES;
     builder.max_permutations = None;
     builder.max_duration = None;
 
@@ -73,4 +83,89 @@ where
     };
     println!("{name}: {executions} executions, bound {bound}, {seconds:.2} s");
     executions
+}
+
+/// A moment from which models start: a clock that has run for a while, so that a key that was
+/// never seen and one that has spent nothing for long are told apart from time 0.
+pub const NOW: u64 = 1_000 * SECOND;
+
+/// A token bucket of one state.
+pub fn one_state(quota: Quota) -> Arc<Limiter> {
+    one_state_of(Algorithm::TokenBucket, quota)
+}
+
+/// A limiter of one state. Windows start at whole multiples of their length.
+pub fn one_state_of(algorithm: Algorithm, quota: Quota) -> Arc<Limiter> {
+    let builder = Limiter::builder(quota).algorithm(algorithm).clock(Clock::manual().0);
+    Arc::new(builder.origin(Duration::ZERO).log_cost(2).build().unwrap())
+}
+
+/// Token buckets whose keys all share one bucket of the table. In models such a bucket has two
+/// cells, so that two keys fill it and a third needs room.
+pub fn two_cells(quota: Quota, overflow: Overflow) -> Arc<KeyedLimiter<u64>> {
+    two_cells_of(Algorithm::TokenBucket, quota, overflow)
+}
+
+/// As [`two_cells`], with any algorithm. Windows start at whole multiples of their length.
+pub fn two_cells_of(
+    algorithm: Algorithm,
+    quota: Quota,
+    overflow: Overflow,
+) -> Arc<KeyedLimiter<u64>> {
+    let builder = KeyedLimiter::builder(quota).algorithm(algorithm).capacity(2).overflow(overflow);
+    let builder = builder.clock(Clock::manual().0).seed(1).origin(Duration::ZERO).log_cost(2);
+    Arc::new(builder.build().unwrap())
+}
+
+/// Runs `there` in a thread of its own and `here` in this one, and returns what they return.
+pub fn race<L, A, B>(
+    limiter: &Arc<L>,
+    here: impl FnOnce(&L) -> A,
+    there: impl FnOnce(&L) -> B + Send + 'static,
+) -> (A, B)
+where
+    L: Send + Sync + 'static,
+    B: 'static,
+{
+    let other = {
+        let limiter = Arc::clone(limiter);
+        thread::spawn(move || there(&limiter))
+    };
+    let here = here(limiter);
+    (here, other.join().unwrap())
+}
+
+/// As [`race`], with a second thread besides.
+pub fn race_of_three<L, A, B, C>(
+    limiter: &Arc<L>,
+    here: impl FnOnce(&L) -> A,
+    there: impl FnOnce(&L) -> B + Send + 'static,
+    elsewhere: impl FnOnce(&L) -> C + Send + 'static,
+) -> (A, B, C)
+where
+    L: Send + Sync + 'static,
+    B: 'static,
+    C: 'static,
+{
+    let third = {
+        let limiter = Arc::clone(limiter);
+        thread::spawn(move || elsewhere(&limiter))
+    };
+    let (here, there) = race(limiter, here, there);
+    (here, there, third.join().unwrap())
+}
+
+/// Whether one token is admitted to `key` at `now`.
+pub fn takes(limiter: &KeyedLimiter<u64>, key: u64, now: u64) -> bool {
+    limiter.check_at(&key, 1, now).is_allowed()
+}
+
+/// What `key` could spend at `now`.
+pub fn left(limiter: &KeyedLimiter<u64>, key: u64, now: u64) -> u64 {
+    limiter.peek_at(&key, 1, now).remaining()
+}
+
+/// How long it takes from `now` until `key` owes nothing: its debt, exactly.
+pub fn debt(limiter: &KeyedLimiter<u64>, key: u64, now: u64) -> Duration {
+    limiter.peek_at(&key, 1, now).reset_after().expect("no quota of these models is 0")
 }

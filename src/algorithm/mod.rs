@@ -85,6 +85,9 @@ pub enum Algorithm {
 /// The most that a key can owe, in units: 9.1 years of nanoseconds.
 pub(crate) const OWED_MAX: u64 = 1 << (TIME_BITS - 1);
 
+/// The clock of a bucket that asks for a new range: 6.8 years of nanoseconds.
+pub(crate) const BUCKET_RENEWED_AT: u64 = ((1 << TIME_BITS) - 1 - OWED_MAX) / 4 * 3;
+
 /// Ten years of 365.25 days, in nanoseconds: how long a window's index must fit its field.
 const TEN_YEARS: u128 = 315_576_000 * 1_000_000_000;
 
@@ -124,10 +127,9 @@ impl Algorithm {
         matches!(self, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
     }
 
-    /// The clock that asks for a new range: three quarters of the way, 6.8 years of nanoseconds.
-    #[inline]
+    /// The clock that asks for a new range: three quarters of the way.
     pub(crate) fn renew_at(self) -> u64 {
-        self.idle_max() / 4 * 3
+        if self.is_bucket() { BUCKET_RENEWED_AT } else { self.idle_max() / 4 * 3 }
     }
 
     /// What `quota` becomes in this algorithm's units.

@@ -49,7 +49,7 @@ impl ManualClock {
     /// ```
     pub fn set(&self, to: Duration) {
         // Release: what was done before the time was moved is seen by who reads the new time.
-        // Pairs with the Acquire in `Timer::now`.
+        // Pairs with the Acquire in `Timer::read_other`.
         self.nanos.store(nanos(to), Ordering::Release);
     }
 
@@ -62,7 +62,7 @@ impl ManualClock {
     /// ```
     #[must_use]
     pub fn now(&self) -> Duration {
-        // Acquire: as in `Timer::now`.
+        // Acquire: as in `Timer::read_other`.
         Duration::from_nanos(self.nanos.load(Ordering::Acquire))
     }
 }

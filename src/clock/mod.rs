@@ -192,36 +192,40 @@ impl Timer {
     /// Nanoseconds since the start.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
+        self.read().0
+    }
+
+    /// Nanoseconds since the start, and the step in which the clock moves.
+    #[inline]
+    pub(crate) fn read(&self) -> (u64, u32) {
         match &self.source {
-            Source::Ticks(clock) => clock.delta_as_nanos(self.ticks, clock.raw()),
-            Source::Coarse { clock, upkeep, .. } => {
+            Source::Ticks(clock) => (clock.delta_as_nanos(self.ticks, clock.raw()), 1),
+            other => self.read_other(other),
+        }
+    }
+
+    /// The clocks that are not the default, out of the way of the one that is.
+    #[inline(never)]
+    fn read_other(&self, source: &Source) -> (u64, u32) {
+        match source {
+            Source::Coarse { clock, upkeep, tick } => {
                 let Some(origin) = self.origin.filter(|_| upkeep.strong_count() > 0) else {
-                    return self.precise();
+                    return (self.precise(), 1);
                 };
-                clock.recent().saturating_duration_since(origin).as_nanos() as u64
+                let since = clock.recent().saturating_duration_since(origin);
+                // A tick is at most a second, which fits.
+                (since.as_nanos() as u64, *tick as u32)
             }
-            Source::Manual(nanos) => {
-                // Acquire: a thread that was told of a new time sees it. Pairs with the Release
-                // in `ManualClock`.
-                nanos.load(Ordering::Acquire)
-            }
-            Source::System => self.precise(),
+            // Acquire: a thread that was told of a new time sees it. Pairs with the Release in
+            // `ManualClock`.
+            Source::Manual(nanos) => (nanos.load(Ordering::Acquire), 1),
+            Source::Ticks(_) | Source::System => (self.precise(), 1),
         }
     }
 
     /// The system's monotonic clock, from the same start.
     fn precise(&self) -> u64 {
         self.instant.elapsed().as_nanos() as u64
-    }
-
-    /// The step in which the clock moves.
-    #[inline]
-    pub(crate) fn tick(&self) -> u32 {
-        match &self.source {
-            // At most a second, which fits.
-            Source::Coarse { tick, upkeep, .. } if upkeep.strong_count() > 0 => *tick as u32,
-            _ => 1,
-        }
     }
 }
 

@@ -19,8 +19,9 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn peek(&self, key: &K) -> Decision {
-        let call = Call { place: self.place(key), cost: 1, now: self.timer.now(), layout: None };
-        self.table.peek(&call).foreseen(1, self.timer.tick())
+        let (now, tick) = self.timer.read();
+        let call = Call { place: self.place(key), cost: 1, now, layout: None };
+        self.table.peek(&call).foreseen(1, tick)
     }
 
     /// What [`check_at`](KeyedLimiter::check_at) would answer; takes nothing, and is not counted.
@@ -52,8 +53,9 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// ```
     pub fn peek_with(&self, key: &K, cost: u64, quota: Quota) -> Result<Decision, QuotaError> {
         let layout = Some(self.table.policy.lay_out_per_call(&quota)?);
-        let call = Call { place: self.place(key), cost, now: self.timer.now(), layout };
-        Ok(self.table.peek(&call).foreseen(cost, self.timer.tick()))
+        let (now, tick) = self.timer.read();
+        let call = Call { place: self.place(key), cost, now, layout };
+        Ok(self.table.peek(&call).foreseen(cost, tick))
     }
 
     /// Gives tokens back to a key, never above a full bucket or below an empty window. A key that

@@ -9,7 +9,7 @@ use core::hash::Hash;
 use crate::builder::KeyedBuilder;
 use crate::clock::Timer;
 use crate::decision::Decision;
-use crate::hash::KeyHasher;
+use crate::hash::{Hashed, KeyHasher};
 use crate::memory::prefetch;
 use crate::quota::{Quota, QuotaError};
 use crate::table::{Call, Place, Table};
@@ -114,8 +114,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     pub fn check_n(&self, key: &K, cost: u64) -> Decision {
         // The line is on its way while the clock is read.
         let place = self.place(key);
-        let now = self.timer.now();
-        self.table.decide(place, cost, now, self.timer.tick())
+        let (now, tick) = self.timer.read();
+        self.table.decide(place, cost, now, tick)
     }
 
     /// The real one: `now` is the time in nanoseconds since the limiter was built, by whichever
@@ -159,7 +159,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// ```
     #[inline]
     pub fn check_with(&self, key: &K, cost: u64, quota: Quota) -> Result<Decision, QuotaError> {
-        self.decide_with(key, cost, &quota, self.timer.now(), self.timer.tick())
+        let (now, tick) = self.timer.read();
+        self.decide_with(key, cost, &quota, now, tick)
     }
 
     /// [`check_with`](KeyedLimiter::check_with) at a time of the caller's.
@@ -203,7 +204,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn check_many<Q: Borrow<K>>(&self, keys: &[Q], decisions: &mut [Decision]) -> usize {
-        self.decide_many(keys, decisions, self.timer.now(), self.timer.tick())
+        let (now, tick) = self.timer.read();
+        self.decide_many(keys, decisions, now, tick)
     }
 
     /// [`check_many`](KeyedLimiter::check_many) at a time of the caller's.
@@ -228,7 +230,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     #[inline]
     pub(crate) fn place(&self, key: &K) -> Place<'_> {
         let place = self.table.place(self.hasher.hash(key));
-        prefetch(&place.home_cells()[1]);
+        prefetch(place.home_line());
         place
     }
 
@@ -255,12 +257,14 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         let count = keys.len().min(decisions.len());
         let (keys, decisions) = (&keys[..count], &mut decisions[..count]);
         for (keys, decisions) in keys.chunks(IN_FLIGHT).zip(decisions.chunks_mut(IN_FLIGHT)) {
-            let mut places = [None; IN_FLIGHT];
-            for (place, key) in places.iter_mut().zip(keys) {
-                *place = Some(self.place(key.borrow()));
+            let mut hashes = [Hashed::default(); IN_FLIGHT];
+            for (hashed, key) in hashes.iter_mut().zip(keys) {
+                *hashed = self.hasher.hash(key.borrow());
+                prefetch(self.table.place(*hashed).home_line());
             }
-            for (place, decision) in places.into_iter().flatten().zip(decisions) {
-                *decision = self.table.decide(place, 1, now, tick);
+            for (hashed, decision) in hashes.iter().zip(decisions) {
+                // A multiplication again, which is cheaper than to keep the place.
+                *decision = self.table.decide(self.table.place(*hashed), 1, now, tick);
             }
         }
         count

@@ -20,7 +20,8 @@ impl Limiter {
     /// ```
     #[inline]
     pub fn peek(&self) -> Decision {
-        self.foresee(1, self.timer.now(), self.timer.tick())
+        let (now, tick) = self.timer.read();
+        self.foresee(1, now, tick)
     }
 
     /// What [`check_at`](Limiter::check_at) would answer; takes nothing, and is not counted.

@@ -120,7 +120,8 @@ impl Limiter {
     /// ```
     #[inline]
     pub fn check_n(&self, cost: u64) -> Decision {
-        self.decide(cost, self.timer.now(), self.timer.tick())
+        let (now, tick) = self.timer.read();
+        self.decide(cost, now, tick)
     }
 
     /// The real one: `now` is the time in nanoseconds since the limiter was built, by whichever
@@ -152,17 +153,18 @@ impl Limiter {
                     None => continue,
                 }
             }
-            let attempt = cell::charge(&self.state.0, word, word.time(), &terms, &reading, cost);
-            let (outcome, time) = match attempt {
+            let after = terms.charge(word.time(), &reading, cost);
+            let (outcome, time) = match cell::charge(&self.state.0, word, after, terms.epoch()) {
                 Attempt::Charged(time) => (Outcome::Admitted, time),
-                Attempt::Refused(time) => (Outcome::Refused, time),
+                Attempt::Refused => (Outcome::Refused, word.time()),
                 Attempt::Moved => {
                     self.counts.retried();
                     continue;
                 }
             };
             self.counts.decided(outcome);
-            return Decision::new(outcome, &terms, &reading, time, cost, tick);
+            let answer = terms.answer(time, &reading, cost);
+            return Decision::new(outcome, terms.algorithm, answer, cost, tick);
         }
     }
 

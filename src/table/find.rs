@@ -16,8 +16,8 @@
 //! stranger. The first look at the tag is only a hint, which may send a call to the insert, and
 //! that looks properly.
 
-use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_log::Ask;
+use crate::algorithm::{Algorithm, Answer, token_bucket};
 use crate::cell::{self, Attempt};
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::sync::Ordering;
@@ -38,13 +38,14 @@ pub(super) struct Found<'a> {
 impl Table {
     /// Decides a call, charges it if it is admitted, and counts it.
     ///
-    /// This is the one attempt that nearly always does: the key in its home line, live, in the
-    /// current epoch, and nobody else at it. Everything else goes the long way, which starts over.
+    /// This is the one attempt that nearly always does: a bucket's key in its home line, live, in
+    /// the current epoch, and nobody else at it. Everything else goes the long way, which starts
+    /// over. What is here stays in registers: nothing takes the terms' address.
     #[inline]
     pub(crate) fn decide(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
         let terms = self.policy.load();
-        let has_ring = terms.algorithm == Algorithm::SlidingWindowLog;
-        if let Some(reading) = terms.read(now).filter(|_| cost > 0 && !has_ring) {
+        let is_bucket = terms.algorithm.is_bucket() && cost > 0;
+        if let Some(reading) = terms.read_bucket(now).filter(|_| is_bucket) {
             for cell in place.home_cells() {
                 // The loads are those of `find`, in its order, for its reasons: Relaxed is the
                 // hint, Acquire the word and the tag after it.
@@ -57,15 +58,15 @@ impl Table {
                 if !is_key || !is_settled || !self.policy.is_current(&terms) {
                     break;
                 }
-                let time = word.time();
-                let (outcome, time) =
-                    match cell::charge(&cell.word, word, time, &terms, &reading, cost) {
-                        Attempt::Charged(time) => (Outcome::Admitted, time),
-                        Attempt::Refused(time) => (Outcome::Refused, time),
-                        Attempt::Moved => break,
-                    };
+                let after = token_bucket::charge(&terms, word.time(), &reading, cost);
+                let (outcome, time) = match cell::charge(&cell.word, word, after, terms.epoch()) {
+                    Attempt::Charged(time) => (Outcome::Admitted, time),
+                    Attempt::Refused => (Outcome::Refused, word.time()),
+                    Attempt::Moved => break,
+                };
                 self.counts.decided(outcome);
-                return Decision::new(outcome, &terms, &reading, time, cost, tick);
+                let answer = Answer::Bucket(token_bucket::answer(&terms, time, &reading));
+                return Decision::new(outcome, terms.algorithm, answer, cost, tick);
             }
         }
         self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
@@ -115,9 +116,10 @@ impl Table {
             let ask = Ask { cost, charges: true, floor: call.place.bucket.floor() };
             return cell::decide_log(&cell.word, ring, word, time, (terms, reading), ask);
         }
-        let (outcome, time) = match cell::charge(&cell.word, word, time, terms, reading, cost) {
+        let after = terms.charge(time, reading, cost);
+        let (outcome, time) = match cell::charge(&cell.word, word, after, terms.epoch()) {
             Attempt::Charged(time) => (Outcome::Admitted, time),
-            Attempt::Refused(time) => (Outcome::Refused, time),
+            Attempt::Refused => (Outcome::Refused, time),
             Attempt::Moved => return None,
         };
         Some(Verdict::new(outcome, terms, reading, time, cost))

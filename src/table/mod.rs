@@ -77,6 +77,12 @@ pub(crate) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
+    /// Something on the key's home line, to be fetched ahead.
+    #[inline]
+    pub(crate) fn home_line(&self) -> &'a Cell {
+        &self.home_cells()[1]
+    }
+
     /// The cells of the key's home line (and, where the line has the header in it, one more).
     #[inline]
     pub(crate) fn home_cells(&self) -> &'a [Cell; HOME_CELLS] {

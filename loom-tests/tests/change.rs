@@ -1,0 +1,167 @@
+//! A quota changes while threads decide: nothing is minted, and what is owed is carried over whole.
+//!
+//! The changes of these models lead from one token a second to one per three seconds and to one
+//! per seven, which need other units each time, or to a higher rate, which does not. Two
+//! publications that race with a decision cannot be explored beyond one preemption; where two are
+//! needed the first one is over before the race, or one preemption is what the promise is about.
+
+#![cfg(tollgate_loom)]
+
+use std::time::Duration;
+
+use tollgate::{KeyedLimiter, Limiter, Overflow, Quota};
+use tollgate_loom_tests::{NOW, SECOND, debt, explore, one_state, race, takes, two_cells};
+
+const TWO: Quota = Quota::per_second(1).burst(2);
+
+/// One token per so many seconds.
+fn slower(seconds: u64) -> Quota {
+    Quota::new(1, Duration::from_secs(seconds)).burst(2)
+}
+
+fn owes(limiter: &Limiter, now: u64) -> Duration {
+    limiter.peek_at(1, now).reset_after().expect("the rates of these models are not 0")
+}
+
+/// A higher rate comes into force while a call is charged. The call is owed in tokens, so it is
+/// paid off at the new rate, whichever came first.
+#[test]
+fn a_higher_rate_keeps_a_charge_that_is_under_way() {
+    explore("same units: rate against charge", Some(2), || {
+        let limiter = one_state(TWO);
+        assert!(limiter.check_at(1, NOW).is_allowed());
+        let charge = |l: &Limiter| l.check_at(1, NOW).is_allowed();
+        let change = |l: &Limiter| l.set_quota_at(Quota::per_second(2), NOW).unwrap();
+        assert!(race(&limiter, charge, change).0);
+        assert_eq!(owes(&limiter, NOW), Duration::from_secs(1));
+    });
+}
+
+/// A smaller burst comes into force while a call is charged: the call is judged by one of the two
+/// quotas, by no mixture, and is owed if it was admitted.
+#[test]
+fn a_smaller_burst_keeps_a_charge_that_is_under_way() {
+    explore("same units: burst against charge", Some(2), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        assert!(takes(&limiter, 1, NOW));
+        let change = |l: &KeyedLimiter<u64>| {
+            l.set_quota_at(Quota::per_second(1).burst(1), NOW).unwrap();
+            takes(l, 1, NOW)
+        };
+        let (before, after) = race(&limiter, |l| takes(l, 1, NOW), change);
+        assert!(!after, "a call that follows a change is judged by it");
+        let owed = if before { 2 } else { 1 };
+        assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(owed));
+    });
+}
+
+/// Other units come into force while a call is charged. Its two tokens are owed under the new
+/// rate, whether it was charged before, was translated, or came after.
+#[test]
+fn other_units_keep_a_charge_that_is_under_way() {
+    explore("other units: charge of one state", Some(2), || {
+        let limiter = one_state(TWO);
+        assert!(limiter.check_at(1, NOW).is_allowed());
+        let charge = |l: &Limiter| l.check_at(1, NOW).is_allowed();
+        let change = |l: &Limiter| l.set_quota_at(slower(3), NOW).unwrap();
+        assert!(race(&limiter, charge, change).0);
+        assert_eq!(owes(&limiter, NOW), Duration::from_secs(6));
+    });
+    explore("other units: charge of a key", Some(2), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        assert!(takes(&limiter, 1, NOW));
+        let change = |l: &KeyedLimiter<u64>| l.set_quota_at(slower(3), NOW).unwrap();
+        assert!(race(&limiter, |l| takes(l, 1, NOW), change).0);
+        assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(6));
+    });
+}
+
+/// Other units come into force while a key comes for the first time: it is in the table in the new
+/// units when the change has returned, however far it had come, and owes its token.
+#[test]
+fn other_units_keep_a_first_call_that_is_under_way() {
+    explore("other units: first insert", Some(2), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        let change = |l: &KeyedLimiter<u64>| l.set_quota_at(slower(3), NOW).unwrap();
+        assert!(race(&limiter, |l| takes(l, 1, NOW), change).0);
+        // No word is left in the units before, or this change would take it for one of its own. To
+        // look at the key before it would bring it into the new units.
+        limiter.set_quota_at(slower(7), NOW).unwrap();
+        assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(7));
+    });
+}
+
+/// Other units come into force while the cell of an idle key is taken for a new one.
+#[test]
+fn other_units_keep_a_first_call_in_the_cell_of_an_idle_key() {
+    explore("other units: kill", Some(2), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        assert!(takes(&limiter, 1, NOW - SECOND) && takes(&limiter, 2, NOW - SECOND));
+        let change = |l: &KeyedLimiter<u64>| l.set_quota_at(slower(3), NOW).unwrap();
+        assert!(race(&limiter, |l| takes(l, 3, NOW), change).0);
+        assert_eq!(limiter.stats().evicted, 0);
+        limiter.set_quota_at(slower(7), NOW).unwrap();
+        assert_eq!(debt(&limiter, 3, NOW), Duration::from_secs(7));
+    });
+}
+
+/// The second change comes while a call is charged that has found the table after the first.
+#[test]
+fn a_second_change_keeps_a_charge_that_is_under_way() {
+    explore("second change: charge", Some(2), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        assert!(takes(&limiter, 1, NOW));
+        limiter.set_quota_at(slower(3), NOW).unwrap();
+        let change = |l: &KeyedLimiter<u64>| l.set_quota_at(slower(7), NOW).unwrap();
+        assert!(race(&limiter, |l| takes(l, 1, NOW), change).0);
+        assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(14));
+    });
+}
+
+/// A call is stopped, and goes on after two changes, when the parity of the epoch is what it was
+/// and the key stands at the same time as before, in other units: seven tokens of one second, of
+/// which six are paid, are one token of seven. What the call takes is a token of the new units.
+#[test]
+fn a_call_that_sleeps_through_two_changes_does_not_charge_in_old_units() {
+    let quota = |seconds| Quota::new(1, Duration::from_secs(seconds)).burst(10);
+    explore("two changes: charge of one state", Some(1), move || {
+        let limiter = one_state(quota(1));
+        assert!(limiter.check_at(7, 0).is_allowed());
+        let changes = move |l: &Limiter| {
+            l.set_quota_at(quota(3), 6 * SECOND).unwrap();
+            l.set_quota_at(quota(7), 6 * SECOND).unwrap();
+        };
+        assert!(race(&limiter, |l| l.check_at(1, 0).is_allowed(), changes).0);
+        assert_eq!(owes(&limiter, 6 * SECOND), Duration::from_secs(14));
+    });
+    explore("two changes: charge of a key", Some(1), move || {
+        let limiter = two_cells(quota(1), Overflow::EvictNearest);
+        assert!(limiter.check_at(&1, 7, 0).is_allowed());
+        let changes = move |l: &KeyedLimiter<u64>| {
+            l.set_quota_at(quota(3), 6 * SECOND).unwrap();
+            l.set_quota_at(quota(7), 6 * SECOND).unwrap();
+        };
+        assert!(race(&limiter, |l| takes(l, 1, 0), changes).0);
+        assert_eq!(debt(&limiter, 1, 6 * SECOND), Duration::from_secs(14));
+    });
+}
+
+/// A key that was forgotten, and whose cell is being taken for another key while the changer walks
+/// the table: what the other key spends at once is not lost when the taker gives the cell up.
+#[test]
+fn a_cell_that_is_given_up_during_a_change_loses_no_charge() {
+    explore("change against an insert that is given up", Some(2), || {
+        let limiter = two_cells(Quota::per_second(1).burst(2), Overflow::EvictNearest);
+        assert!(takes(&limiter, 1, 0) && takes(&limiter, 2, 0));
+        let now = 2 * SECOND;
+        // Both are idle. Under the new quota two tokens at once are too many.
+        let change = move |l: &KeyedLimiter<u64>| {
+            l.set_quota_at(Quota::per_minute(1).burst(1), now).unwrap();
+            takes(l, 3, now)
+        };
+        let insert = move |l: &KeyedLimiter<u64>| l.check_at(&3, 2, now).is_allowed();
+        let (two, one) = race(&limiter, insert, change);
+        assert!(one != two, "one token: {one}, two tokens: {two}");
+        assert!(!takes(&limiter, 3, now));
+    });
+}

@@ -1,0 +1,115 @@
+//! A key that several threads insert at once is one key: together they are admitted its burst.
+//!
+//! Two threads have up to three preemptions, and two where both take the cells of idle keys. Three
+//! threads are explored in all orders in which each goes on until it is done, with all that a load
+//! may return: one preemption would take a minute.
+
+#![cfg(tollgate_loom)]
+
+use std::time::Duration;
+
+use tollgate::{KeyedLimiter, Overflow, Quota};
+use tollgate_loom_tests::{
+    NOW, SECOND, debt, explore, left, race, race_of_three, takes, two_cells,
+};
+
+const ONE: Quota = Quota::per_second(1).burst(1);
+const TWO: Quota = Quota::per_second(1).burst(2);
+
+/// The first call of a key is made twice, and the key's burst is one.
+#[test]
+fn two_first_calls_share_one_token() {
+    explore("insert: one key, one token", Some(3), || {
+        let limiter = two_cells(ONE, Overflow::EvictNearest);
+        let charge = |l: &KeyedLimiter<u64>| takes(l, 1, NOW);
+        let (here, there) = race(&limiter, charge, charge);
+        assert!(here != there, "admitted: here {here}, there {there}");
+        assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(1));
+        // The cell that was given up is there for another key.
+        assert!(takes(&limiter, 2, NOW) && limiter.stats().evicted == 0);
+    });
+}
+
+/// Both fit, so neither is refused, and both are owed.
+#[test]
+fn two_first_calls_that_fit_are_both_admitted() {
+    explore("insert: one key, two tokens", Some(3), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        let charge = |l: &KeyedLimiter<u64>| takes(l, 1, NOW);
+        assert_eq!(race(&limiter, charge, charge), (true, true));
+        assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(2));
+    });
+}
+
+/// The same where both cells are held by keys that have become idle, so that each insert takes a
+/// key's cell, and each may take another one.
+#[test]
+fn two_first_calls_in_the_cells_of_idle_keys_share_one_token() {
+    explore("insert: one key, idle cells", Some(2), || {
+        let limiter = two_cells(ONE, Overflow::EvictNearest);
+        assert!(takes(&limiter, 1, NOW - SECOND) && takes(&limiter, 2, NOW - SECOND));
+        let charge = |l: &KeyedLimiter<u64>| takes(l, 3, NOW);
+        let (here, there) = race(&limiter, charge, charge);
+        assert!(here != there, "admitted: here {here}, there {there}");
+        assert_eq!(debt(&limiter, 3, NOW), Duration::from_secs(1));
+        assert_eq!(limiter.stats().evicted, 0);
+    });
+}
+
+/// Whoever is refused was refused because of what the other took.
+#[test]
+fn a_first_call_is_refused_only_for_what_another_took() {
+    explore("insert: one token against two", Some(3), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        let (two, one) = race(
+            &limiter,
+            |l| l.check_at(&1, 2, NOW).is_allowed(),
+            |l: &KeyedLimiter<u64>| takes(l, 1, NOW),
+        );
+        assert!(one != two, "one token: {one}, two tokens: {two}");
+        assert_eq!(left(&limiter, 1, NOW), if two { 0 } else { 1 });
+    });
+}
+
+/// Two keys that come at once into an empty bucket do not get in each other's way.
+#[test]
+fn two_keys_that_come_at_once_both_find_room() {
+    explore("insert: two keys", Some(3), || {
+        let limiter = two_cells(ONE, Overflow::Refuse);
+        let (one, two) =
+            race(&limiter, |l| takes(l, 1, NOW), |l: &KeyedLimiter<u64>| takes(l, 2, NOW));
+        assert!(one && two);
+        assert!(!takes(&limiter, 1, NOW) && !takes(&limiter, 2, NOW));
+        assert_eq!(limiter.stats().refused_full, 0);
+    });
+}
+
+/// What a key is told before it is there is what it would have been told.
+#[test]
+fn a_peek_and_a_refund_of_a_key_that_is_coming_mint_nothing() {
+    explore("insert: peek and refund", Some(3), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        let charge = |l: &KeyedLimiter<u64>| l.check_at(&1, 2, NOW).is_allowed();
+        let (admitted, seen) = race(&limiter, charge, |l| {
+            let seen = left(l, 1, NOW);
+            l.refund_at(&1, 1, NOW);
+            seen
+        });
+        assert!(admitted && (seen == 0 || seen == 2), "seen: {seen}");
+        let after = left(&limiter, 1, NOW);
+        assert!(after == 0 && seen == 2 || after == 1, "seen: {seen}, after: {after}");
+    });
+}
+
+/// Three threads: two that bring the key, and one that looks at it meanwhile. Whatever that one
+/// meets of the two, it is told what is left before a charge or after it.
+#[test]
+fn two_first_calls_and_a_peek_agree() {
+    explore("insert: one key, three threads", Some(0), || {
+        let limiter = two_cells(ONE, Overflow::EvictNearest);
+        let charge = |l: &KeyedLimiter<u64>| takes(l, 1, NOW);
+        let (one, two, seen) = race_of_three(&limiter, charge, charge, |l| left(l, 1, NOW));
+        assert!(one != two && seen <= 1, "admitted: {one}, {two}; seen: {seen}");
+        assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(1));
+    });
+}
