@@ -6,12 +6,23 @@
 use std::hash::Hash;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use tollgate::{Algorithm, KeyedLimiter, Limiter, Quota};
 
 /// Never used up by a bench.
 const AMPLE: Quota = Quota::per_second(1_000_000_000);
+/// As much as the algorithm counts. A log of 100 has about half of it in sight then.
+fn ample(algorithm: Algorithm) -> Quota {
+    match algorithm {
+        Algorithm::FixedWindow => Quota::per_second(500_000_000),
+        Algorithm::SlidingWindowCounter => Quota::per_second(16_384),
+        Algorithm::SlidingWindowLog => Quota::new(100, Duration::from_millis(2)),
+        _ => AMPLE,
+    }
+}
+
 /// Used up by the first call, for longer than a bench.
 const SCARCE: Quota = Quota::per_day(1);
 
@@ -27,15 +38,15 @@ fn table<K: Hash + ?Sized + 'static>(
 fn by_algorithm(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("check/1k u64");
     group.throughput(Throughput::Elements(1));
-    for algorithm in
-        [Algorithm::TokenBucket, Algorithm::Gcra, Algorithm::LeakyBucket, Algorithm::FixedWindow]
-    {
-        for (name, quota) in [("admitted", AMPLE), ("refused", SCARCE)] {
-            // The fixed window counts fewer a second than that.
-            let quota = match algorithm {
-                Algorithm::FixedWindow if quota == AMPLE => Quota::per_second(500_000_000),
-                _ => quota,
-            };
+    for algorithm in [
+        Algorithm::TokenBucket,
+        Algorithm::Gcra,
+        Algorithm::LeakyBucket,
+        Algorithm::FixedWindow,
+        Algorithm::SlidingWindowCounter,
+        Algorithm::SlidingWindowLog,
+    ] {
+        for (name, quota) in [("admitted", ample(algorithm)), ("refused", SCARCE)] {
             let limiter = table::<u64>(quota, algorithm, 1_000);
             let mut random = fastrand::Rng::with_seed(7);
             (0..1_000).for_each(|key| {

@@ -100,6 +100,16 @@ impl Terms {
         (position <= end).then_some(reading)
     }
 
+    /// [`read`](Terms::read) for windows; what it says of others means nothing.
+    #[inline]
+    pub(crate) fn read_window(&self, now: u64) -> Option<Reading> {
+        let elapsed = now.saturating_sub(self.origin).saturating_add(self.phase);
+        let position = self.base.saturating_add(self.layout.slope.units(elapsed, 0));
+        let reading = Reading { now, position, is_past_end: false };
+        let end = self.algorithm.renew_at() >> self.layout.count_bits;
+        (position <= end).then_some(reading)
+    }
+
     /// [`read`](Terms::read) for a bucket; what it says of others means nothing.
     #[inline]
     pub(crate) fn read_bucket(&self, now: u64) -> Option<Reading> {

@@ -78,6 +78,12 @@ impl Policy {
         Ok(policy)
     }
 
+    /// The algorithm, which never changes.
+    #[inline]
+    pub(crate) fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
     /// A copy of the terms in force.
     #[inline]
     pub(crate) fn load(&self) -> Terms {

@@ -17,7 +17,7 @@
 //! that looks properly.
 
 use crate::algorithm::sliding_log::Ask;
-use crate::algorithm::{Algorithm, Answer, token_bucket};
+use crate::algorithm::{Algorithm, Answer, fixed_window, sliding_counter, token_bucket};
 use crate::cell::{self, Attempt};
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::sync::Ordering;
@@ -35,17 +35,85 @@ pub(super) struct Found<'a> {
     pub(super) time: u64,
 }
 
+/// What the one attempt needs of an algorithm, so that buckets and windows each have their own.
+trait Rule {
+    fn read(terms: &Terms, now: u64) -> Option<Reading>;
+    fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64>;
+    fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer;
+}
+
+struct Buckets;
+
+impl Rule for Buckets {
+    #[inline]
+    fn read(terms: &Terms, now: u64) -> Option<Reading> {
+        terms.read_bucket(now)
+    }
+
+    #[inline]
+    fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+        token_bucket::charge(terms, time, reading, cost)
+    }
+
+    #[inline]
+    fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
+        Answer::Bucket(token_bucket::answer(terms, time, reading))
+    }
+}
+
+struct Windows;
+
+impl Rule for Windows {
+    #[inline]
+    fn read(terms: &Terms, now: u64) -> Option<Reading> {
+        terms.read_window(now)
+    }
+
+    #[inline]
+    fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+        match terms.algorithm {
+            Algorithm::FixedWindow => fixed_window::charge(terms, time, reading, cost),
+            _ => sliding_counter::charge(terms, time, reading, cost),
+        }
+    }
+
+    #[inline]
+    fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
+        match terms.algorithm {
+            Algorithm::FixedWindow => Answer::Window(fixed_window::answer(terms, time, reading)),
+            _ => Answer::Sliding(sliding_counter::answer(terms, time, reading)),
+        }
+    }
+}
+
 impl Table {
     /// Decides a call, charges it if it is admitted, and counts it.
-    ///
-    /// This is the one attempt that nearly always does: a bucket's key in its home line, live, in
-    /// the current epoch, and nobody else at it. Everything else goes the long way, which starts
-    /// over. What is here stays in registers: nothing takes the terms' address.
     #[inline]
     pub(crate) fn decide(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
+        if self.policy.algorithm().is_bucket() {
+            self.attempt::<Buckets>(place, cost, now, tick)
+        } else {
+            self.decide_in_windows(place, cost, now, tick)
+        }
+    }
+
+    /// Out of the way of the buckets, which most limiters are.
+    #[inline(never)]
+    fn decide_in_windows(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
+        if self.policy.algorithm().has_windows() {
+            self.attempt::<Windows>(place, cost, now, tick)
+        } else {
+            self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
+        }
+    }
+
+    /// The one attempt that nearly always does: the key in its home line, live, in the current
+    /// epoch, and nobody else at it. Everything else goes the long way, which starts over. What is
+    /// here stays in registers: nothing takes the terms' address.
+    #[inline(always)]
+    fn attempt<R: Rule>(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
         let terms = self.policy.load();
-        let is_bucket = terms.algorithm.is_bucket() && cost > 0;
-        if let Some(reading) = terms.read_bucket(now).filter(|_| is_bucket) {
+        if let Some(reading) = R::read(&terms, now).filter(|_| cost > 0) {
             for cell in place.home_cells() {
                 // The loads are those of `find`, in its order, for its reasons: Relaxed is the
                 // hint, Acquire the word and the tag after it.
@@ -58,14 +126,14 @@ impl Table {
                 if !is_key || !is_settled || !self.policy.is_current(&terms) {
                     break;
                 }
-                let after = token_bucket::charge(&terms, word.time(), &reading, cost);
+                let after = R::charge(&terms, word.time(), &reading, cost);
                 let (outcome, time) = match cell::charge(&cell.word, word, after, terms.epoch()) {
                     Attempt::Charged(time) => (Outcome::Admitted, time),
                     Attempt::Refused => (Outcome::Refused, word.time()),
                     Attempt::Moved => break,
                 };
                 self.counts.decided(outcome);
-                let answer = Answer::Bucket(token_bucket::answer(&terms, time, &reading));
+                let answer = R::answer(&terms, time, &reading);
                 return Decision::new(outcome, terms.algorithm, answer, cost, tick);
             }
         }

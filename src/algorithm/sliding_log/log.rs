@@ -158,36 +158,38 @@ impl<'a> Log<'a> {
         expired: Tick,
         (mut counted, mut not): (u64, u64),
     ) -> u64 {
-        let counts =
-            |distance| self.token(head, slots, distance).is_some_and(|stamp| stamp > expired);
-        // Newer tokens count as long as older ones do: find the oldest that does. Most often it is
-        // among the newest few or the oldest few of the ring, whose lines are at hand: look there
-        // in growing steps, then halve what is left.
-        let mut step = 1;
-        while not - counted > 2 * step {
-            if !counts(counted + step) {
-                not = counted + step;
-                break;
-            }
-            counted += step;
-            if counts(not - step) {
-                counted = not - step;
-                break;
-            }
-            not -= step;
-            step *= 2;
+        if head.committed == 2 * self.ring || head.committed == 0 || head.stamp <= expired {
+            // All of one stamp, or none.
+            return if head.committed > 0 && head.stamp > expired { not - 1 } else { counted };
         }
-        while not - counted > 1 {
-            let middle = counted + (not - counted) / 2;
-            if counts(middle) {
-                counted = middle;
+        // Those of the last commit count; those that are in the ring do as long as newer ones do.
+        counted = counted.max(head.cost.min(head.committed));
+        not = not.min(head.committed.min(self.ring) + 1).max(counted + 1);
+        let counts = |distance| slots.stamp(self.slot(head, distance)) as Tick > expired;
+        // Most often the oldest that counts is among the newest few or the oldest few, whose lines
+        // are at hand.
+        if not - counted > 2 * LINE {
+            if !counts(counted + LINE) {
+                not = counted + LINE;
+            } else if counts(not - LINE) {
+                counted = not - LINE;
             } else {
-                not = middle;
+                (counted, not) = (counted + LINE, not - LINE);
             }
+        }
+        // Halving without a branch on what is found.
+        let mut size = not - counted;
+        while size > 1 {
+            let half = size / 2;
+            counted = if counts(counted + half) { counted + half } else { counted };
+            size -= half;
         }
         counted
     }
 }
+
+/// Stamps of a cache line.
+const LINE: u64 = 8;
 
 /// The lowest position of a live word. Lines start far above it, by more than any window.
 pub(super) fn first_position(count_bits: u32) -> u64 {
