@@ -111,6 +111,7 @@ impl Table {
     /// epoch, and nobody else at it. Everything else goes the long way, which starts over. What is
     /// here stays in registers: nothing takes the terms' address.
     #[inline(always)]
+    #[allow(clippy::inline_always, reason = "measured: the terms go through memory otherwise")]
     fn attempt<R: Rule>(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
         let terms = self.policy.load();
         if let Some(reading) = R::read(&terms, now).filter(|_| cost > 0) {
