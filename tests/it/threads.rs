@@ -132,6 +132,16 @@ fn live_keys_keep_their_budget_while_cells_are_reclaimed() {
 /// P7: one thread changes the quota back and forth; no quota is torn and nothing is minted.
 #[test]
 fn changing_the_quota_mints_nothing() {
+    quotas_are_changed_by(1);
+}
+
+/// Eight at once, who take turns.
+#[test]
+fn eight_threads_change_the_quota() {
+    quotas_are_changed_by(8);
+}
+
+fn quotas_are_changed_by(changers: usize) {
     let changes = if cfg!(debug_assertions) { 200 } else { 2_000 };
     let quotas = [
         Quota::per_hour(1).burst(10),
@@ -152,16 +162,16 @@ fn changing_the_quota_mints_nothing() {
         };
         let limiter = keyed(algorithm, quota(0), 1_000);
         let done = AtomicU64::new(0);
-        let admitted = together(4, |thread| {
-            if thread == 0 {
-                for change in 1..changes {
+        let admitted = together(changers + 3, |thread| {
+            if thread < changers {
+                for change in 1..changes / changers as u64 {
                     limiter.set_quota_at(quota(change), SECOND).unwrap();
                 }
-                done.store(1, Ordering::SeqCst);
+                done.fetch_add(1, Ordering::SeqCst);
                 return 0;
             }
             let mut admitted = 0;
-            while done.load(Ordering::SeqCst) == 0 {
+            while done.load(Ordering::SeqCst) < changers as u64 {
                 for key in 0..200 {
                     let decision = limiter.check_at(&key, 1, SECOND);
                     assert_eq!(decision.limit(), 10);
