@@ -7,8 +7,8 @@ use core::fmt;
 
 use crossbeam_utils::CachePadded;
 
-use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_log::Ask;
+use crate::algorithm::{Algorithm, Answer, token_bucket};
 use crate::builder::{BuildError, Builder};
 use crate::cell::{self, Attempt};
 use crate::clock::Timer;
@@ -25,7 +25,7 @@ use crate::word::Word;
 /// One limit: a single state, without keys.
 ///
 /// All threads decide on one word, so a limit that many cores hit at once goes as fast as one
-/// cache line moves between them, some ten million decisions a second in all.
+/// cache line moves between them, some sixteen million decisions a second in all by two threads.
 ///
 /// ```
 /// use tollgate::{Limiter, Quota};
@@ -140,8 +140,36 @@ impl Limiter {
         self.decide(cost, now, 1)
     }
 
+    /// The one attempt that nearly always does: a bucket, in the current epoch, and nobody else at
+    /// it. Everything else goes the long way, which starts over.
     #[inline]
     fn decide(&self, cost: u64, now: u64, tick: u32) -> Decision {
+        let terms = self.policy.load();
+        let is_bucket = terms.algorithm.is_bucket() && cost > 0;
+        if let Some(reading) = terms.read_bucket(now).filter(|_| is_bucket) {
+            // Acquire: as in `look`.
+            let word = self.state.0.load(Ordering::Acquire);
+            if word.epoch() == terms.epoch() && self.policy.is_current(&terms) {
+                let after = token_bucket::charge(&terms, word.time(), &reading, cost);
+                let attempt = cell::charge(&self.state.0, word, after, terms.epoch());
+                let decided = match attempt {
+                    Attempt::Charged(time) => Some((Outcome::Admitted, time)),
+                    Attempt::Refused => Some((Outcome::Refused, word.time())),
+                    Attempt::Moved => None,
+                };
+                if let Some((outcome, time)) = decided {
+                    self.counts.decided(outcome);
+                    let answer = Answer::Bucket(token_bucket::answer(&terms, time, &reading));
+                    return Decision::new(outcome, terms.algorithm, answer, cost, tick);
+                }
+            }
+        }
+        self.decide_the_long_way(cost, now, tick)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn decide_the_long_way(&self, cost: u64, now: u64, tick: u32) -> Decision {
         if cost == 0 {
             return self.foresee(0, now, tick);
         }

@@ -62,14 +62,7 @@ impl Table {
     pub(super) fn insert(&self, call: &Call<'_>) -> Option<Verdict> {
         self.help_walk();
         for patient in [true, false] {
-            let control = call.place.bucket.control();
-            let mut first = self.judge(call);
-            let scan = self.scan(&call.place, control, &first.terms, &first.reading)?;
-            // A word of two epochs on would have passed for one of these terms.
-            if !self.policy.is_current(&first.terms) {
-                return None;
-            }
-            first.unseen = unseen(&call.place, &first.terms, &first.reading);
+            let (control, first, scan) = self.look(call)?;
             let Some(time) = first.charge(call.cost) else {
                 return Some(first.verdict(Outcome::Refused, first.unseen, call.cost));
             };
@@ -89,13 +82,7 @@ impl Table {
     /// What an insert would answer, as far as it can be told without making it; `None` if the key
     /// has to be looked for again.
     pub(super) fn foresee_insert(&self, call: &Call<'_>) -> Option<Verdict> {
-        let control = call.place.bucket.control();
-        let mut first = self.judge(call);
-        let scan = self.scan(&call.place, control, &first.terms, &first.reading)?;
-        if !self.policy.is_current(&first.terms) {
-            return None;
-        }
-        first.unseen = unseen(&call.place, &first.terms, &first.reading);
+        let (_, first, scan) = self.look(call)?;
         let admits = first.charge(call.cost).is_some();
         let evicts = self.overflow == Overflow::EvictNearest && scan.nearest.is_some();
         let has_room = scan.free.or(scan.idle).is_some() || evicts || call.cost == 0;
@@ -104,6 +91,20 @@ impl Table {
             (true, true) => first.verdict(Outcome::Admitted, first.unseen, call.cost),
             (true, false) => self.overflowed(&scan, &first, call.cost),
         })
+    }
+
+    /// The control word, what a first charge is judged by, and a scan of the bucket, in the order in
+    /// which they must be taken; `None` if the key is there or the terms are no longer in force.
+    fn look<'a>(&self, call: &Call<'a>) -> Option<(Control, First, Scan<'a>)> {
+        let control = call.place.bucket.control();
+        let mut first = self.judge(call);
+        let scan = self.scan(&call.place, control, &first.terms, &first.reading)?;
+        // A word of two epochs on would have passed for one of these terms.
+        if !self.policy.is_current(&first.terms) {
+            return None;
+        }
+        first.unseen = unseen(&call.place, &first.terms, &first.reading);
+        Some((control, first, scan))
     }
 
     /// The terms of a first charge; after the control word was loaded, so that a commit of the
