@@ -76,17 +76,31 @@ pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
 /// Takes tokens off the count of the running window. `None` if there is none.
 pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64) -> Option<u64> {
     let (index, count) = view(terms, time, reading);
-    let after = count.saturating_sub(tokens);
-    (count > 0).then_some(index << terms.layout.count_bits | after)
+    let bits = terms.layout.count_bits;
+    // Of a count that may be any, nothing can be taken off.
+    let is_known = count > 0 && count < mask(bits.into());
+    is_known.then(|| index << bits | count.saturating_sub(tokens))
 }
 
 /// The count of the window that ran at the change, carried whole into the window in which the
-/// change lies under the new length; that of a later one, into the window in which that starts.
+/// change lies under the new length; that of a later one, into the window in which that starts. A
+/// count that does not fit its new field fills it, and says from then on that it may be any: it
+/// fills every field that it is carried to.
 pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
     let Translation { from, to, .. } = translation;
-    let (index, count) = (time >> from.count_bits, time & ((1 << from.count_bits) - 1));
-    let carried = if index < from.position { 0 } else { count.min((1 << to.count_bits) - 1) };
+    let (full, new_full) = (mask(from.count_bits), mask(to.count_bits));
+    let (index, count) = (time >> from.count_bits, time & full);
+    let carried = match count {
+        _ if index < from.position => 0,
+        count if count == full => new_full,
+        count => count.min(new_full),
+    };
     translation.window_of(index) << to.count_bits | carried
+}
+
+/// The largest count of so many bits.
+pub(crate) fn mask(bits: u64) -> u64 {
+    (1 << bits) - 1
 }
 
 /// What a decision keeps of a window.

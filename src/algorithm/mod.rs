@@ -194,12 +194,14 @@ pub(crate) struct Side {
 
 impl Translation {
     /// For windows: the index after the change of the window that holds the moment of the change,
-    /// or the start of the window of `index` before it if that comes later.
+    /// or the start of the window of `index` before it if that comes later; at most the last one
+    /// but one that there is.
     fn window_of(&self, index: u64) -> u64 {
         let Translation { from, to, .. } = self;
         let ahead = index.saturating_sub(from.position).saturating_mul(from.unit);
         let passed = to.phase.saturating_add(ahead.saturating_sub(from.phase));
-        to.position.saturating_add(passed / to.unit)
+        let last = ((1 << TIME_BITS) - 1) >> to.count_bits;
+        to.position.saturating_add(passed / to.unit).min(last - 1)
     }
 }
 

@@ -20,7 +20,7 @@
 //! **Worst case.** `limit * (1 + e / W)` within the trailing W: the calls of the window before all
 //! came at its end, and were taken to have come evenly.
 
-use crate::algorithm::fixed_window::{index_bits, per_window};
+use crate::algorithm::fixed_window::{index_bits, mask, per_window};
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Algorithm, Layout, Translation};
 use crate::quota::{Quota, QuotaError};
@@ -115,8 +115,10 @@ pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
 /// Takes tokens off the count of the running window. `None` if there is none.
 pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64) -> Option<u64> {
     let View { index, previous, current, .. } = view(terms, time, reading);
-    let after = current.saturating_sub(tokens);
-    (current > 0).then_some(pack(index, previous, after, terms.layout.count_bits.into()))
+    let count_bits = u64::from(terms.layout.count_bits);
+    // Of a count that may be any, nothing can be taken off.
+    let is_known = current > 0 && current < mask(count_bits / 2);
+    is_known.then(|| pack(index, previous, current.saturating_sub(tokens), count_bits))
 }
 
 /// Whether nothing is in sight.
@@ -133,7 +135,9 @@ pub(crate) fn forgotten_before(terms: &Terms, index: u64) -> u64 {
 }
 
 /// What was in sight at the change, rounded up, as the count of the window in which the change lies
-/// under the new length; for a window that starts later, at its start.
+/// under the new length; for a window that starts later, at its start. A count that does not fit its
+/// new field fills that of the window after, so that nothing comes back early, and says from then on
+/// that it may be any.
 pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
     let Translation { from, to, .. } = translation;
     let (index, previous, current) = counts(time, from.count_bits);
@@ -144,8 +148,12 @@ pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
         Some(_) => (0, 0, from.phase),
     };
     let settled = View { index, previous, current, elapsed }.in_sight(from.unit) + current;
-    let settled = settled.min((1 << (to.count_bits / 2)) - 1);
-    pack(translation.window_of(index), 0, settled, to.count_bits)
+    let (full, new_full) = (mask(from.count_bits / 2), mask(to.count_bits / 2));
+    let index = translation.window_of(index);
+    if previous == full || current == full || settled >= new_full {
+        return pack(index + 1, 0, new_full, to.count_bits);
+    }
+    pack(index, 0, settled, to.count_bits)
 }
 
 /// What a decision keeps of both windows.

@@ -59,6 +59,9 @@ pub(crate) fn lay_out_like(current: &Layout, quota: &Quota) -> Option<Layout> {
 /// exact; or, where that would be too fine for a fast rate, in the finest unit that is not.
 pub(crate) fn lay_out_anew(current: &Layout, quota: &Quota) -> Option<Layout> {
     let period = u128::from(quota.period_nanos().ok()?);
+    if quota.limit() == 0 {
+        return with_unit(quota, OWED_MAX.checked_div(quota.burst_size())?.min(current.unit));
+    }
     let units = u128::from(quota.limit()) * u128::from(current.unit);
     let finer = u64::try_from(period.checked_div(units)?).ok()?;
     let unit = if finer > 0 {

@@ -156,9 +156,11 @@ impl Policy {
         self.algorithm.lay_out(quota, current.layout.shape)?;
         let now = now.max(current.origin);
         let same_units = self.algorithm.lay_out_like(&current.layout, quota);
+        if same_units.is_none() && self.is_asked_per_call() {
+            return Err(QuotaError::AskedPerCall);
+        }
         match same_units.filter(|_| current.read(now).is_some()) {
             Some(layout) => self.continue_line(&current, layout, quota, now),
-            None if self.is_asked_per_call() => return Err(QuotaError::AskedPerCall),
             None => {
                 let layout = self.algorithm.lay_out_anew(&current.layout, quota)?;
                 self.begin_epoch(&mut change, &current, layout, quota, now, walk);
@@ -176,8 +178,8 @@ impl Policy {
         }
         let layout = self.algorithm.lay_out(quota, Shape::default())?;
         if !self.is_asked_per_call() {
-            // Relaxed: a flag for the changers, who read it under their lock; nothing hangs on it
-            // but their refusal.
+            // Relaxed: a flag for the changers, who read it under their lock. A change that is under
+            // way at the very first such call may miss it; docs/guarantees.md says what follows.
             self.asked_per_call.store(1, Ordering::Relaxed);
         }
         // Time does not stand still for one call alone, so a limit of 0 has no room instead.

@@ -39,8 +39,9 @@ struct Victim<'a> {
 struct First {
     terms: Terms,
     reading: Reading,
-    /// The time of a key that is not in the bucket.
+    /// The time of a key that is not in the bucket, and the floor that it was taken by.
     unseen: u64,
+    floor: u64,
 }
 
 /// What a scan of a bucket without the key has found.
@@ -103,6 +104,7 @@ impl Table {
         if !self.policy.is_current(&first.terms) {
             return None;
         }
+        first.floor = call.place.bucket.floor();
         first.unseen = unseen(&call.place, &first.terms, &first.reading);
         Some((control, first, scan))
     }
@@ -111,7 +113,7 @@ impl Table {
     /// epoch before can no longer succeed.
     fn judge(&self, call: &Call<'_>) -> First {
         let (terms, reading) = self.terms(call);
-        First { terms, reading, unseen: 0 }
+        First { terms, reading, unseen: 0, floor: 0 }
     }
 
     /// Looks at every cell; `None` if the key is there.
@@ -172,8 +174,13 @@ impl Table {
         let Victim { index, cell, word } = victim;
         let bucket = call.place.bucket;
         if word.is_live() {
-            // Of a log's stamps none may come that is older than those that were there.
-            bucket.raise_floor(first.reading.now.max(first.terms.newest(word.time())));
+            // Of a log's stamps none may come that is older than those that were there: where the
+            // victim's are in the future of this call, it is judged again, from there.
+            let newest = first.terms.newest(word.time());
+            bucket.raise_floor(first.reading.now.max(newest));
+            if newest > first.reading.now && newest > first.floor {
+                return None;
+            }
         }
         let busy = word.busy();
         // Release: brings the floor along. Pairs with the Acquire load of the word in the scan of

@@ -429,3 +429,93 @@ fn logs_that_cannot_be_kept_say_what_would_fit() {
     assert_eq!(build(0, 10, 1, SECOND), Ok(()));
     assert_eq!(build(10, 10, 10, YEAR), Ok(()));
 }
+
+/// Windows of a millisecond hold smaller counts than those of an hour: none is forgotten for it.
+#[test]
+fn flipping_the_window_mints_nothing() {
+    let cases = [
+        (Algorithm::FixedWindow, Quota::per_hour(10_000_000), 1_000),
+        (Algorithm::SlidingWindowCounter, Quota::per_minute(100_000), 500),
+    ];
+    for (algorithm, long, limit) in cases {
+        let short = Quota::new(limit, Duration::from_millis(1));
+        let limiter = limiter(algorithm, long);
+        assert!(limiter.check_at(long.limit(), 0).is_allowed());
+        for _ in 0..10 {
+            limiter.set_quota_at(short, 0).unwrap();
+            assert!(!limiter.check_at(1, 0).is_allowed(), "{algorithm:?}");
+            limiter.refund_at(limit, 0);
+            assert!(!limiter.check_at(1, 0).is_allowed(), "{algorithm:?}");
+            limiter.set_quota_at(long, 0).unwrap();
+            assert!(!limiter.check_at(1, 0).is_allowed(), "{algorithm:?}");
+        }
+    }
+}
+
+/// A word that lies decades ahead of a clock that went back stays within its field.
+#[test]
+fn windows_far_ahead_are_translated() {
+    let first = (315_576_000 * SECOND) >> 21;
+    for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingWindowCounter] {
+        for far in [7 * YEAR, 14 * YEAR, 28 * YEAR] {
+            for second in [first / 10 * 13, first / 10 * 16, 315_576_000 * SECOND / ((1 << 21) - 1)]
+            {
+                let limiter = limiter(algorithm, Quota::new(5, Duration::from_nanos(first)));
+                assert!(limiter.check_at(5, far).is_allowed());
+                limiter.set_quota_at(Quota::new(5, Duration::from_nanos(second)), 0).unwrap();
+                let _ = limiter.check_at(1, 0);
+                let _ = limiter.check_at(1, far);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_at_the_end_of_time() {
+    for ring in [1, 2, 1_000] {
+        let limiter = Limiter::builder(Quota::per_day(1))
+            .algorithm(Algorithm::SlidingWindowLog)
+            .log_limit(ring)
+            .clock(Clock::manual().0)
+            .build()
+            .unwrap();
+        for now in [u64::MAX, u64::MAX - 1, u64::MAX] {
+            let admitted = (0..3).filter(|_| limiter.check_at(1, now).is_allowed()).count();
+            assert!(admitted <= 1, "ring {ring} at {now}");
+        }
+    }
+}
+
+/// A key of the future is evicted by a slow clock: the new key does not take its stamps for its own.
+#[test]
+fn an_evicted_log_leaves_nothing_behind() {
+    let limiter: KeyedLimiter<u64> = KeyedLimiter::builder(Quota::per_second(2))
+        .algorithm(Algorithm::SlidingWindowLog)
+        .capacity(1)
+        .clock(Clock::manual().0)
+        .build()
+        .unwrap();
+    let late = 1_000 * SECOND;
+    for key in 0..31 {
+        assert!(limiter.check_at(&key, 1, late).is_allowed());
+        assert!(limiter.check_at(&key, 1, late).is_allowed());
+    }
+    // By its own clock the bucket's keys are all in the future, so it waits for them.
+    let refused = limiter.check_at(&200, 1, 10 * SECOND);
+    assert!(!refused.is_allowed() && refused.reset_after() >= refused.retry_after());
+    assert_eq!(limiter.check_at(&200, 1, late).remaining(), 1);
+    assert!(limiter.check_at(&200, 1, late + SECOND / 10).is_allowed());
+    assert!(!limiter.check_at(&200, 1, late + SECOND / 10).is_allowed());
+}
+
+/// A policy that is switched off and on again keeps a debt to the unit.
+#[test]
+fn switching_off_and_on_keeps_the_debt() {
+    let hourly = Quota::per_hour(1);
+    let limiter = limiter(Algorithm::TokenBucket, hourly);
+    assert!(limiter.check_at(1, 0).is_allowed());
+    let now = 59 * 60 * SECOND;
+    limiter.set_quota_at(Quota::per_hour(0).burst(1_000), now).unwrap();
+    limiter.set_quota_at(hourly, now).unwrap();
+    assert_eq!(limiter.check_at(1, now).retry_after(), Some(Duration::from_secs(60)));
+}

@@ -164,7 +164,8 @@ impl Reference {
             }
             State::Window(one) => {
                 let mut view = one.at(&window, now.max(origin));
-                if !view.current.is_zero() {
+                let is_known = view.current < count_max(self.algorithm, &window);
+                if !view.current.is_zero() && is_known {
                     view.current = (view.current - tokens).max(BigInt::zero());
                     *one = view;
                 }
@@ -236,12 +237,7 @@ impl Reference {
             State::Bucket(bucket) => bucket.clock(self.origin, now) > BigInt::from(RENEW_AT),
             State::Window(_) => {
                 let window = self.window();
-                let windows: BigInt = BigInt::from(TEN_YEARS) / &window;
-                let index_bits = windows.bits();
-                let count_bits = match self.algorithm {
-                    Algorithm::FixedWindow => 58 - index_bits,
-                    _ => (59 - index_bits) / 2 * 2,
-                };
+                let count_bits = count_bits(self.algorithm, &window);
                 let index = BigInt::from(now) / &window - BigInt::from(self.origin) / &window;
                 let base = (BASE - 1) / (1 << count_bits) + 2;
                 index + base > BigInt::from((((1_u64 << 59) - 1) / 4 * 3) >> count_bits)
@@ -351,8 +347,14 @@ impl Bucket {
     /// that there are, or as fine as can be.
     fn unit_for(&self, algorithm: Algorithm, quota: Quota) -> BigInt {
         let natural = natural_unit(algorithm, quota);
-        if algorithm == Algorithm::Gcra || quota.limit() == 0 {
+        if algorithm == Algorithm::Gcra {
             return natural;
+        }
+        if quota.limit() == 0 {
+            return match quota.burst_size() {
+                0 => natural,
+                burst => self.unit.clone().min(BigInt::from(ROOM_MAX / burst)),
+            };
         }
         let (period, limit) =
             (BigInt::from(quota.period().as_nanos()), BigInt::from(quota.limit()));
@@ -529,12 +531,42 @@ impl Window {
         let view = self.at(old, now);
         let moment = BigInt::from(now).max(&view.index * old);
         let elapsed = &moment - &view.index * old;
-        let current = match algorithm {
-            Algorithm::FixedWindow => view.current,
+        let settled = match algorithm {
+            Algorithm::FixedWindow => view.current.clone(),
             _ => view.in_sight(old, &elapsed) + &view.current,
         };
-        Window { index: moment / new, previous: BigInt::zero(), current }
+        // The engine's fields have an end: a count that fills its own may be any from then on.
+        let (full, new_full) = (count_max(algorithm, old), count_max(algorithm, new));
+        let was_full = view.current >= full || view.previous >= full;
+        let (index, previous) = (moment / new, BigInt::zero());
+        match algorithm {
+            Algorithm::FixedWindow => {
+                let current = if was_full { new_full } else { settled.min(new_full) };
+                Window { index, previous, current }
+            }
+            _ if was_full || settled >= new_full => {
+                Window { index: index + 1, previous, current: new_full }
+            }
+            _ => Window { index, previous, current: settled },
+        }
     }
+}
+
+/// The bits of the engine's counts for windows of a length, in all.
+fn count_bits(algorithm: Algorithm, window: &BigInt) -> u64 {
+    let windows: BigInt = BigInt::from(TEN_YEARS) / window;
+    let index_bits = windows.bits().max(3);
+    match algorithm {
+        Algorithm::FixedWindow => 58 - index_bits,
+        _ => (59 - index_bits) / 2 * 2,
+    }
+}
+
+/// The largest count that the engine can hold.
+fn count_max(algorithm: Algorithm, window: &BigInt) -> BigInt {
+    let bits = count_bits(algorithm, window);
+    let bits = if algorithm == Algorithm::FixedWindow { bits } else { bits / 2 };
+    (BigInt::one() << bits) - 1
 }
 
 /// Units per token that last a nanosecond each, or up to two.

@@ -48,9 +48,9 @@ impl<'a> Log<'a> {
 
     /// The tick at whose end `now` counts: rounded up.
     pub(super) fn tick_of(&self, now: u64) -> Tick {
-        // A tick is at least two nanoseconds, so this is below 2^63.
+        // A tick is at least two nanoseconds, so only the last one is cut.
         let rest = now & ((1 << self.tick_bits) - 1);
-        (now >> self.tick_bits) as Tick + Tick::from(rest > 0)
+        ((now >> self.tick_bits) as Tick).saturating_add(Tick::from(rest > 0))
     }
 
     /// The tick of a position on the terms' line.

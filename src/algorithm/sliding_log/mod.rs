@@ -147,6 +147,8 @@ pub(crate) fn judge(
     let remaining = limit.saturating_sub(counted);
     let newest = charged.map_or(head.stamp, |after| log.head(after).stamp);
     let restored_in = if counted > 0 { until(newest) } else { 0 };
+    // Not before it is admitted.
+    let restored_in = restored_in.max(wait.unwrap_or(0));
     Judged { after, answer: Answer { limit, remaining, wait, restored_in } }
 }
 
