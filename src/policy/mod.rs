@@ -159,14 +159,13 @@ impl Policy {
         if same_units.is_none() && self.is_asked_per_call() {
             return Err(QuotaError::AskedPerCall);
         }
-        match same_units.filter(|_| current.read(now).is_some()) {
-            Some(layout) => self.continue_line(&current, layout, quota, now),
-            None => {
-                let layout = self.algorithm.lay_out_anew(&current.layout, quota)?;
-                self.begin_epoch(&mut change, &current, layout, quota, now, walk);
-                walk.walk(self);
-                change.walked = true;
-            }
+        if let Some(layout) = same_units.filter(|_| current.read(now).is_some()) {
+            self.continue_line(&current, layout, quota, now);
+        } else {
+            let layout = self.algorithm.lay_out_anew(&current.layout, quota)?;
+            self.begin_epoch(&mut change, &current, layout, quota, now, walk);
+            walk.walk(self);
+            change.walked = true;
         }
         Ok(())
     }
