@@ -277,8 +277,11 @@ fn a_coarse_clock_rounds_waits_up_to_its_ticks() {
     let tick = Duration::from_millis(2);
     let (clock, handle) = Clock::coarse(tick).unwrap();
     let limiter = Limiter::builder(Quota::per_second(300).burst(1)).clock(clock).build().unwrap();
-    let refused = (0..).map(|_| limiter.check()).find(|decision| !decision.is_allowed());
-    let wait = refused.and_then(|decision| decision.retry_after()).unwrap();
+    let mut refused = limiter.check();
+    while refused.is_allowed() {
+        refused = limiter.check();
+    }
+    let wait = refused.retry_after().unwrap();
     assert!(wait > tick && wait.as_nanos().is_multiple_of(tick.as_nanos()), "{wait:?}");
     drop(handle);
     let before = limiter.now();
