@@ -25,7 +25,7 @@
 //! | live | from 2^24 | a committed key |
 //!
 //! A tentative word has no time, so it would recur every 16 lives of a cell; the bucket's version
-//! in its low bits makes it recur two million times more rarely.
+//! in its low bits (23 of them) makes it recur eight million times more rarely.
 
 /// Bits of the generation: 16 lives must pass during one stall before a word can recur, and then
 /// `time` must be equal to the nanosecond as well. Models use two, to see what a wrap would do.

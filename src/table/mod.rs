@@ -7,6 +7,7 @@
 //! * `bucket.rs`: the layout and the control word;
 //! * `find.rs`: what a decision does when the key is there;
 //! * `insert.rs`: what it does when the key is not;
+//! * `ring.rs`: the stamps of a sliding log, beside the cells;
 //! * `walk.rs`: the change of epoch.
 
 mod bucket;
