@@ -6,7 +6,9 @@ use crate::algorithm::Answer;
 use crate::algorithm::sliding_log::{self, Ask, Judged};
 use crate::decision::{Outcome, Verdict};
 use crate::policy::Policy;
-use crate::sync::{Atomic, Ordering};
+use crate::probe::{Site, mutant};
+use crate::sync::Atomic;
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::table::Ring;
 use crate::terms::{Reading, Terms};
 use crate::word::Word;
@@ -31,14 +33,18 @@ pub(crate) fn charge(cell: &Atomic<Word>, word: Word, after: Option<u64>, epoch:
             // Release: a helper's first charge carries the epoch out of a tentative word, and a
             // reader of this word must then see that epoch's terms. Pairs with the Acquire load
             // of the word. The failure is Relaxed: the word is loaded anew.
-            match cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed) {
+            match cell.compare_exchange(word, next, Release.at("cell/charge"), Relaxed) {
                 Ok(_) => Attempt::Charged(after),
                 Err(_) => Attempt::Moved,
             }
         }
         // The tag was read after the word. If the word is still the same, both belonged to one
         // life and the refusal is this key's. Relaxed: coherence alone decides it.
-        None if cell.load(Ordering::Relaxed) == word => Attempt::Refused,
+        None if cell.load(Relaxed.at("cell/refusal")) == word
+            || mutant("refusal: no second look") =>
+        {
+            Attempt::Refused
+        }
         None => Attempt::Moved,
     }
 }
@@ -63,14 +69,17 @@ pub(crate) fn decide_log(
     let Some(after) = after.filter(|_| ask.charges) else {
         let outcome = if after.is_some() { Outcome::Admitted } else { Outcome::Refused };
         // Relaxed: as in `charge`; the ring was read after the word, too.
-        return (cell.load(Ordering::Relaxed) == word).then_some(verdict(outcome));
+        let is_same = cell.load(Relaxed.at("cell/log_answer")) == word;
+        return (is_same || mutant("log refusal: no second look")).then_some(verdict(outcome));
     };
     // The stamps of the commit before must be there before the head moves on from it.
-    ring.fill(terms, time);
+    if !mutant("log: no stamp is filled in") {
+        ring.fill(terms, time);
+    }
     let next = word.at(after, terms.epoch());
     // Release: as in `charge`; and the stamps that were written come with the head that needs
     // them.
-    let swap = cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed);
+    let swap = cell.compare_exchange(word, next, Release.at("cell/log_charge"), Relaxed);
     swap.is_ok().then_some(verdict(Outcome::Admitted))
 }
 
@@ -78,7 +87,7 @@ pub(crate) fn decide_log(
 pub(crate) fn replace(cell: &Atomic<Word>, word: Word, time: u64, terms: &Terms) -> bool {
     let next = word.at(time, terms.epoch());
     // Release: as in `charge`.
-    cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed).is_ok()
+    cell.compare_exchange(word, next, Release.at("cell/replace"), Relaxed).is_ok()
 }
 
 /// Brings a live word of the epoch before into the current one. Anyone may, and whoever meets
@@ -87,7 +96,7 @@ pub(crate) fn replace(cell: &Atomic<Word>, word: Word, time: u64, terms: &Terms)
 pub(crate) fn translate(cell: &Atomic<Word>, policy: &Policy) -> bool {
     // Acquire: the terms below must be at least as new as the word. Pairs with the Release of
     // the swap that wrote it.
-    let word = cell.load(Ordering::Acquire);
+    let word = cell.load(Acquire.at("cell/translated_word"));
     // After the word: its epoch is then this one or the one before, so one bit tells which.
     let (terms, translation) = policy.load_with_translation();
     if !word.is_live() || word.epoch() == terms.epoch() {
@@ -95,8 +104,9 @@ pub(crate) fn translate(cell: &Atomic<Word>, policy: &Policy) -> bool {
     }
     let time = terms.translate(&translation, word.time());
     // A generation of its own, or a charge that was prepared two epochs ago could still succeed.
-    let next = Word::live(time, word.generation() + 1, terms.epoch());
+    let bump = u64::from(!mutant("translation: same generation"));
+    let next = Word::live(time, word.generation() + bump, terms.epoch());
     // Release: who meets the translated word must see the terms of its epoch. Pairs with the
     // Acquire load of the word.
-    cell.compare_exchange(word, next, Ordering::Release, Ordering::Relaxed).is_ok()
+    cell.compare_exchange(word, next, Release.at("cell/translate"), Relaxed).is_ok()
 }

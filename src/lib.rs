@@ -24,6 +24,11 @@ mod decision;
 mod stats;
 
 pub mod guide;
+
+#[cfg(any(tollgate_loom, tollgate_stops))]
+pub mod probe;
+#[cfg(not(any(tollgate_loom, tollgate_stops)))]
+mod probe;
 mod sync;
 
 pub use algorithm::Algorithm;

@@ -9,10 +9,12 @@ use core::cell::Cell;
 use crossbeam_utils::CachePadded;
 
 use crate::decision::Outcome;
-use crate::sync::{Counter, Ordering};
+use crate::probe::{Site, mutant};
+use crate::sync::Ordering::Relaxed;
+use crate::sync::Tally;
 
-/// Slots of a limiter, the shared one included.
-const SLOTS: usize = 64;
+/// Slots of a limiter, the shared one included. The model has two.
+const SLOTS: usize = if cfg!(tollgate_loom_statistics) { 2 } else { 64 };
 
 /// The slot of threads that own none.
 const SHARED: usize = SLOTS - 1;
@@ -55,7 +57,7 @@ pub struct Stats {
 /// One thread's counts; a line for itself.
 #[derive(Debug, Default)]
 struct Slot {
-    counts: [Counter; 7],
+    counts: [Tally; 7],
 }
 
 /// The slots of a limiter.
@@ -100,10 +102,13 @@ impl Counts {
         let counter = &self.slots[slot % SLOTS].counts[count];
         if slot == SHARED {
             // Relaxed: a sum; nothing is read by it.
-            counter.fetch_add(1, Ordering::Relaxed);
+            counter.fetch_add(1, Relaxed.at("stats/shared"));
         } else {
             // Relaxed, and no locked instruction: no other thread writes this slot.
-            counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            counter.store(
+                counter.load(Relaxed.at("stats/own")).wrapping_add(1),
+                Relaxed.at("stats/own_store"),
+            );
         }
     }
 
@@ -111,7 +116,8 @@ impl Counts {
     pub(crate) fn snapshot(&self) -> Stats {
         let sum = |count: usize| {
             // Relaxed: counts belong to about one moment.
-            let counts = self.slots.iter().map(|slot| slot.counts[count].load(Ordering::Relaxed));
+            let counts =
+                self.slots.iter().map(|slot| slot.counts[count].load(Relaxed.at("stats/sum")));
             counts.fold(0, u64::wrapping_add)
         };
         Stats {
@@ -131,6 +137,7 @@ impl Counts {
     }
 }
 
+#[cfg(not(tollgate_loom_statistics))]
 thread_local! {
     /// This thread's slot, or `SLOTS` while it has not asked for one. Without a destructor, so
     /// that reading it is one load.
@@ -139,48 +146,73 @@ thread_local! {
     static LEASE: Lease = Lease::take();
 }
 
+#[cfg(tollgate_loom_statistics)]
+loom::thread_local! {
+    static SLOT: Cell<usize> = Cell::new(SLOTS);
+    static LEASE: Lease = Lease::take();
+}
+
 #[inline]
 fn own_slot() -> usize {
-    let slot = SLOT.get();
+    let slot = SLOT.with(Cell::get);
     if slot < SLOTS { slot } else { ask_for_slot() }
 }
 
 #[cold]
 fn ask_for_slot() -> usize {
     // A thread that is ending has no lease any more, and counts in the shared slot.
-    let slot = LEASE.try_with(|lease| lease.0).unwrap_or(SHARED);
-    SLOT.set(slot);
+    let slot = LEASE.try_with(|lease| lease.0.get()).unwrap_or(SHARED);
+    SLOT.with(|own| own.set(slot));
     slot
 }
 
 /// The slots that threads own, a bit each. A lock, and not a hot one: a thread comes here twice.
+#[cfg(not(tollgate_loom_statistics))]
 static OWNED: std::sync::Mutex<u64> = std::sync::Mutex::new(1 << SHARED);
 
+#[cfg(tollgate_loom_statistics)]
+loom::lazy_static! {
+    static ref OWNED: loom::sync::Mutex<u64> = loom::sync::Mutex::new(1 << SHARED);
+}
+
 /// A slot for as long as the thread lives.
-struct Lease(usize);
+struct Lease(Cell<usize>);
 
 impl Lease {
     fn take() -> Lease {
         let mut owned = OWNED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let slot = owned.trailing_ones() as usize;
         if slot >= SLOTS {
-            return Lease(SHARED);
+            return Lease(Cell::new(SHARED));
         }
-        *owned |= 1 << slot;
-        Lease(slot)
+        if !mutant("statistics: a slot for two threads") {
+            *owned |= 1 << slot;
+        }
+        Lease(Cell::new(slot))
+    }
+
+    fn give_back(&self) {
+        // From here on this thread counts in the shared slot, as its own may be another's soon.
+        let _ = SLOT.try_with(|own| own.set(SHARED));
+        let slot = self.0.replace(SHARED);
+        if slot != SHARED {
+            // The lock orders this thread's last plain store before the next owner's first load.
+            let mut owned = OWNED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *owned &= !(1 << slot);
+        }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // From here on this thread counts in the shared slot, as its own may be another's soon.
-        SLOT.set(SHARED);
-        if self.0 != SHARED {
-            // The lock orders this thread's last plain store before the next owner's first load.
-            let mut owned = OWNED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            *owned &= !(1 << self.0);
-        }
+        self.give_back();
     }
+}
+
+/// Gives the thread's slot back, as its end would: loom ends a thread after it can be joined.
+#[cfg(tollgate_loom_statistics)]
+pub fn end_of_thread() {
+    LEASE.with(Lease::give_back);
 }
 
 #[cfg(test)]

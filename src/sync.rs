@@ -10,6 +10,12 @@ pub(crate) use core::sync::atomic::Ordering;
 /// a decision is made, so the models leave it out of their state space.
 pub(crate) type Counter = atomic::Atomic<u64>;
 
+/// A count of the statistics; the model of the statistics alone has it in its state space.
+#[cfg(not(tollgate_loom_statistics))]
+pub(crate) type Tally = Counter;
+#[cfg(tollgate_loom_statistics)]
+pub(crate) type Tally = Atomic<u64>;
+
 #[cfg(not(tollgate_loom))]
 pub(crate) use production::{Atomic, Mutex, lock, try_lock};
 
@@ -67,7 +73,7 @@ mod model {
     }
 
     /// The face of `atomic::Atomic` over loom's `AtomicU64`.
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     pub(crate) struct Atomic<T>(AtomicU64, PhantomData<T>);
 
     impl<T: Bits> Atomic<T> {

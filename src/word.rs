@@ -27,6 +27,8 @@
 //! A tentative word has no time, so it would recur every 16 lives of a cell; the bucket's version
 //! in its low bits (23 of them) makes it recur eight million times more rarely.
 
+use crate::probe::mutant;
+
 /// Bits of the generation: 16 lives must pass during one stall before a word can recur, and then
 /// `time` must be equal to the nanosecond as well. Models use two, to see what a wrap would do.
 pub(crate) const GENERATION_BITS: u32 = if cfg!(tollgate_loom) { 2 } else { 4 };
@@ -65,7 +67,8 @@ impl Word {
 
     /// The word of a cell that is being taken from the life `self`.
     pub(crate) fn busy(self) -> Word {
-        Word(BUSY << TIME_SHIFT | (self.generation() + 1) << 1 & GENERATION_MASK)
+        let bump = u64::from(!mutant("take: same generation"));
+        Word(BUSY << TIME_SHIFT | (self.generation() + bump) << 1 & GENERATION_MASK)
     }
 
     /// The word of a taken cell whose tag is written; `version` is that of the bucket's control

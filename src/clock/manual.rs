@@ -3,7 +3,9 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use crate::sync::{Counter, Ordering};
+use crate::probe::Site;
+use crate::sync::Counter;
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 
 /// Moves the time of a [`Clock::manual`](crate::Clock::manual). Clones move the same time.
 ///
@@ -35,7 +37,7 @@ impl ManualClock {
         let by = nanos(by);
         let forward = |now: u64| Some(now.saturating_add(by));
         // Release: as in `set`. The closure never declines.
-        let _ = self.nanos.fetch_update(Ordering::Release, Ordering::Relaxed, forward);
+        let _ = self.nanos.fetch_update(Release.at("clock/advance"), Relaxed, forward);
     }
 
     /// Sets the time since the start, forward or back.
@@ -50,7 +52,7 @@ impl ManualClock {
     pub fn set(&self, to: Duration) {
         // Release: what was done before the time was moved is seen by who reads the new time.
         // Pairs with the Acquire in `Timer::read_other`.
-        self.nanos.store(nanos(to), Ordering::Release);
+        self.nanos.store(nanos(to), Release.at("clock/set"));
     }
 
     /// The time since the start.
@@ -63,7 +65,7 @@ impl ManualClock {
     #[must_use]
     pub fn now(&self) -> Duration {
         // Acquire: as in `Timer::read_other`.
-        Duration::from_nanos(self.nanos.load(Ordering::Acquire))
+        Duration::from_nanos(self.nanos.load(Acquire.at("clock/now")))
     }
 }
 

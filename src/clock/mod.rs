@@ -14,7 +14,9 @@ use std::time::{Instant, SystemTime};
 pub use error::ClockError;
 pub use manual::ManualClock;
 
-use crate::sync::{Counter, Ordering};
+use crate::probe::Site;
+use crate::sync::Counter;
+use crate::sync::Ordering::Acquire;
 
 /// Where a limiter takes the time from.
 ///
@@ -218,7 +220,7 @@ impl Timer {
             }
             // Acquire: a thread that was told of a new time sees it. Pairs with the Release in
             // `ManualClock`.
-            Source::Manual(nanos) => (nanos.load(Ordering::Acquire), 1),
+            Source::Manual(nanos) => (nanos.load(Acquire.at("clock/read")), 1),
             Source::Ticks(_) | Source::System => (self.precise(), 1),
         }
     }

@@ -15,9 +15,11 @@ use crate::clock::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::memory::BuildMemoryError;
 use crate::policy::{Policy, Walk};
+use crate::probe::Site;
 use crate::quota::Quota;
 use crate::stats::Counts;
-use crate::sync::{Atomic, Ordering};
+use crate::sync::Atomic;
+use crate::sync::Ordering::Acquire;
 use crate::table::Rings;
 use crate::terms::{Reading, Terms};
 use crate::word::Word;
@@ -148,7 +150,7 @@ impl Limiter {
         let is_bucket = terms.algorithm.is_bucket() && cost > 0;
         if let Some(reading) = terms.read_bucket(now).filter(|_| is_bucket) {
             // Acquire: as in `look`.
-            let word = self.state.0.load(Ordering::Acquire);
+            let word = self.state.0.load(Acquire.at("state/attempt"));
             if word.epoch() == terms.epoch() && self.policy.is_current(&terms) {
                 let after = token_bucket::charge(&terms, word.time(), &reading, cost);
                 let attempt = cell::charge(&self.state.0, word, after, terms.epoch());
@@ -238,7 +240,7 @@ impl Limiter {
             let (terms, reading) = self.policy.read(now, None, &self.state);
             // Acquire: the terms of the word's epoch are seen with it. Pairs with the Release that
             // wrote it.
-            let word = self.state.0.load(Ordering::Acquire);
+            let word = self.state.0.load(Acquire.at("state/word"));
             if !self.policy.is_current(&terms) {
                 continue;
             }

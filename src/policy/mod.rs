@@ -16,9 +16,11 @@ use slot::Slot;
 
 use crate::algorithm::sliding_log::{Shape, expired_at};
 use crate::algorithm::{Algorithm, Layout, Translation, token_bucket};
+use crate::probe::{Site, mutant, step};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
-use crate::sync::{Atomic, Counter, Mutex, Ordering, lock, try_lock};
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{Atomic, Counter, Mutex, lock, try_lock};
 use crate::terms::{Reading, Terms};
 
 /// How often a decision looks whether another thread has renewed the range: some microseconds,
@@ -108,12 +110,13 @@ impl Policy {
         loop {
             // Acquire: pairs with the Release store in `publish`, so that the slot's fields are
             // at least as new as the sequence that names it.
-            let sequence = self.sequence.load(Ordering::Acquire);
+            let sequence = self.sequence.load(Acquire.at("policy/sequence"));
             let value = read(&self.slots[(sequence >> 1 & 1) as usize], sequence);
             // A field of a later publication into this slot brings the sequence of the one
             // between with it (the fields are stored with Release and loaded with Acquire), so
             // Relaxed sees that it moved.
-            if self.sequence.load(Ordering::Relaxed) == sequence {
+            let unmoved = self.sequence.load(Relaxed.at("policy/unmoved")) == sequence;
+            if unmoved || mutant("policy: torn") {
                 return value;
             }
         }
@@ -124,7 +127,7 @@ impl Policy {
     pub(crate) fn is_current(&self, terms: &Terms) -> bool {
         // Relaxed: the word loaded before was loaded with Acquire, which keeps this load behind
         // it; and a word of a later epoch was written by a thread that had seen its sequence.
-        self.sequence.load(Ordering::Relaxed) == terms.sequence
+        self.sequence.load(Relaxed.at("policy/is_current")) == terms.sequence
     }
 
     /// The terms in force, with the layout of the quota that the call brings if it brings one, and
@@ -164,6 +167,7 @@ impl Policy {
         } else {
             let layout = self.algorithm.lay_out_anew(&current.layout, quota)?;
             self.begin_epoch(&mut change, &current, layout, quota, now, walk);
+            step("published");
             walk.walk(self);
             change.walked = true;
         }
@@ -179,7 +183,7 @@ impl Policy {
         if !self.is_asked_per_call() {
             // Relaxed: a flag for the changers, who read it under their lock. A change that is under
             // way at the very first such call may miss it; docs/guarantees.md says what follows.
-            self.asked_per_call.store(1, Ordering::Relaxed);
+            self.asked_per_call.store(1, Relaxed.at("policy/asked"));
         }
         // Time does not stand still for one call alone, so a limit of 0 has no room instead.
         let room = if layout.slope.is_zero() { 0 } else { layout.room };
@@ -188,7 +192,7 @@ impl Policy {
 
     fn is_asked_per_call(&self) -> bool {
         // Relaxed: as in `lay_out_per_call`.
-        self.asked_per_call.load(Ordering::Relaxed) != 0
+        self.asked_per_call.load(Relaxed.at("policy/is_asked")) != 0
     }
 
     /// Moves the range of the word up to `now`. Few decisions come here: one in years, or in the
@@ -200,7 +204,11 @@ impl Policy {
             let quota = self.quota();
             let layout = self.algorithm.lay_out(&quota, current.layout.shape);
             if let (None, Ok(layout)) = (current.read(now), layout) {
+                if mutant("renewal: walk started early") {
+                    walk.start();
+                }
                 self.begin_epoch(&mut change, &current, layout, &quota, now, walk);
+                step("published");
                 // After the publication, or a helper would find nothing to do and be counted.
                 walk.start();
             }
@@ -270,9 +278,10 @@ impl Policy {
     /// Only under the changers' lock.
     fn publish(&self, terms: Terms, epoch: u64, translation: &Translation, quota: &Quota) {
         // Relaxed: only changers write it, one after the other.
-        let count = (self.sequence.load(Ordering::Relaxed) >> 1) + 1;
+        let count = (self.sequence.load(Relaxed.at("policy/count")) >> 1) + 1;
         self.slots[(count & 1) as usize].write(&terms, translation, quota);
+        step("written");
         // Release: publishes the slot. Pairs with the Acquire load in `consistent`.
-        self.sequence.store(count << 1 | epoch, Ordering::Release);
+        self.sequence.store(count << 1 | epoch, Release.at("policy/publish"));
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Algorithm, Layout, Side, Translation};
+use crate::probe::Site;
 use crate::quota::Quota;
 use crate::slope::Slope;
-use crate::sync::{Atomic, Ordering};
+use crate::sync::Atomic;
+use crate::sync::Ordering::{Acquire, Release};
 use crate::terms::Terms;
 
 /// Words of the terms; every decision loads them.
@@ -29,7 +31,7 @@ pub(super) struct Slot {
 fn load(field: &Atomic<u64>) -> u64 {
     // Acquire: whoever sees a field of a later publication also sees the sequence that came
     // before that store, and so that its slot was replaced. Pairs with the store in `write`.
-    field.load(Ordering::Acquire)
+    field.load(Acquire.at("slot/load"))
 }
 
 impl Slot {
@@ -59,7 +61,7 @@ impl Slot {
         for (field, value) in fields.zip(values) {
             // Release: brings the sequence that is in force now to whoever reads this field too
             // early, and so makes that reader start over. Pairs with `load`.
-            field.store(value, Ordering::Release);
+            field.store(value, Release.at("slot/store"));
         }
     }
 

@@ -26,7 +26,9 @@
 //! taken from a key. A key that is not in the bucket starts from the later of it and now, so that
 //! a key that was forgotten by a fast clock gains nothing from a slow one.
 
-use crate::sync::{Atomic, Ordering};
+use crate::probe::{Site, mutant};
+use crate::sync::Atomic;
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::word::Word;
 
 /// Cells of a bucket. With the header they fill eight lines; models use two.
@@ -89,7 +91,8 @@ impl Control {
     }
 
     fn committed(self, cell: usize) -> Control {
-        Control((self.0 | 1 << cell).wrapping_add(VERSION_ONE))
+        let one = if mutant("commit: same version") { 0 } else { VERSION_ONE };
+        Control((self.0 | 1 << cell).wrapping_add(one))
     }
 }
 
@@ -117,7 +120,7 @@ impl Bucket {
     pub(crate) fn control(&self) -> Control {
         // Acquire: the scan must see every cell that was committed up to this version. Pairs with
         // the Release of `commit`.
-        Control(self.control.load(Ordering::Acquire))
+        Control(self.control.load(Acquire.at("bucket/control")))
     }
 
     /// Whether a tentative cell holds a committed key. The word was loaded with Acquire.
@@ -125,23 +128,25 @@ impl Bucket {
         // Relaxed: the cell's word brings the clearing of an earlier life's bit with it (the bit
         // falls before the word turns tentative), and a commit that is missed makes the caller's
         // own commit fail.
-        Control(self.control.load(Ordering::Relaxed)).is_valid(cell)
+        Control(self.control.load(Relaxed.at("bucket/committed"))).is_valid(cell)
+            || mutant("tentative: taken for committed")
     }
 
     /// Clears the valid bit of a cell that was taken from a key; before its word turns tentative.
     pub(crate) fn clear(&self, cell: usize) {
         // Relaxed: the tentative word is stored with Release after it and brings it along.
-        self.control.fetch_and(!(1 << cell), Ordering::Relaxed);
+        self.control.fetch_and(!(1 << cell), Relaxed.at("bucket/clear"));
     }
 
     /// Makes the key of `cell` a member, if no insert was committed and no walk begun since
     /// `seen` was read; else says what the control word is now.
     pub(crate) fn commit(&self, seen: Control, cell: usize) -> Result<(), Control> {
+        let seen = if mutant("commit: control read late") { self.control() } else { seen };
         let committed = seen.committed(cell);
         // Release: publishes the cell's tag and word to the scans that read this version. Pairs
         // with the Acquire load in `control`. A failure is followed by such a load.
         self.control
-            .compare_exchange(seen.0, committed.0, Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(seen.0, committed.0, Release.at("bucket/commit"), Relaxed)
             .map(drop)
             .map_err(|_| self.control())
     }
@@ -150,25 +155,25 @@ impl Bucket {
     pub(crate) fn begin_walk(&self) {
         // Acquire: the walk must see the cells committed so far; pairs with `commit`. Release: a
         // scan that reads this version must see the new epoch's terms; pairs with `control`.
-        self.control.fetch_add(VERSION_ONE, Ordering::AcqRel);
+        self.control.fetch_add(VERSION_ONE, AcqRel.at("bucket/walk"));
     }
 
     /// The time before which no key that is not here may be judged. Read after a scan.
     pub(crate) fn floor(&self) -> u64 {
         // Relaxed: a scan that misses a key has loaded, with Acquire, a word that was stored after
         // the key's cell was taken, and the floor was raised before that.
-        self.floor.load(Ordering::Relaxed)
+        self.floor.load(Relaxed.at("bucket/floor"))
     }
 
     /// Raises the floor to the time at which a key is about to be forgotten.
     pub(crate) fn raise_floor(&self, now: u64) {
         // Relaxed: the swap that takes the cell is a Release and brings it along.
-        self.floor.fetch_max(now, Ordering::Relaxed);
+        self.floor.fetch_max(now, Relaxed.at("bucket/raise_floor"));
     }
 
     /// How many cells hold a key that is not idle, as far as `is_live` can tell.
     pub(crate) fn count(&self, is_live: impl Fn(Word) -> bool) -> usize {
         // Relaxed: a count for people; each word is judged by itself.
-        self.cells.iter().filter(|cell| is_live(cell.word.load(Ordering::Relaxed))).count()
+        self.cells.iter().filter(|cell| is_live(cell.word.load(Relaxed.at("bucket/count")))).count()
     }
 }

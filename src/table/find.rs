@@ -20,7 +20,8 @@ use crate::algorithm::sliding_log::Ask;
 use crate::algorithm::{Algorithm, Answer, fixed_window, sliding_counter, token_bucket};
 use crate::cell::{self, Attempt};
 use crate::decision::{Decision, Outcome, Verdict};
-use crate::sync::Ordering;
+use crate::probe::{Site, mutant};
+use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::table::bucket::Cell;
 use crate::table::{CELLS, Call, Place, Ring, Table};
 use crate::terms::{Reading, Terms};
@@ -118,13 +119,15 @@ impl Table {
             for cell in place.home_cells() {
                 // The loads are those of `find`, in its order, for its reasons: Relaxed is the
                 // hint, Acquire the word and the tag after it.
-                if cell.tag.load(Ordering::Relaxed) != place.tag {
+                if cell.tag.load(Relaxed.at("attempt/hint")) != place.tag {
                     continue;
                 }
-                let word = cell.word.load(Ordering::Acquire);
-                let is_key = cell.tag.load(Ordering::Acquire) == place.tag;
+                let word = cell.word.load(Acquire.at("attempt/word"));
+                let is_key = mutant("decide: tag before word")
+                    || cell.tag.load(Acquire.at("attempt/tag")) == place.tag;
                 let is_settled = word.is_live() && word.epoch() == terms.epoch();
-                if !is_key || !is_settled || !self.policy.is_current(&terms) {
+                let is_current = self.policy.is_current(&terms) || mutant("decide: stale terms");
+                if !is_key || !is_settled || !is_current {
                     break;
                 }
                 let after = R::charge(&terms, word.time(), &reading, cost);
@@ -215,20 +218,22 @@ impl Table {
         let place = &call.place;
         for (index, cell) in place.bucket.cells_from(place.home) {
             // Relaxed: a hint, see above.
-            if cell.tag.load(Ordering::Relaxed) != place.tag {
+            if cell.tag.load(Relaxed.at("find/hint")) != place.tag {
                 continue;
             }
             loop {
                 // Acquire: pairs with the Release that wrote the word. What the word's life was
                 // built on (tag, cleared valid bit, floor, terms of its epoch) is seen with it.
-                let word = cell.word.load(Ordering::Acquire);
+                let word = cell.word.load(Acquire.at("find/word"));
                 // Acquire: a tag of a later life brings that life's busy word, so that the re-read
                 // that confirms a refusal sees that the word has moved. Pairs with the Release
                 // store of the tag.
-                if !word.may_hold_key() || cell.tag.load(Ordering::Acquire) != place.tag {
+                let is_key = mutant("decide: tag before word")
+                    || cell.tag.load(Acquire.at("find/tag")) == place.tag;
+                if !word.may_hold_key() || !is_key {
                     break;
                 }
-                if !self.policy.is_current(terms) {
+                if !self.policy.is_current(terms) && !mutant("decide: stale terms") {
                     (*terms, *reading) = self.terms(call);
                     continue;
                 }
@@ -266,7 +271,9 @@ impl Table {
                     }
                 }
                 // Relaxed: as the re-read that confirms a refusal.
-                Some(found) if found.cell.word.load(Ordering::Relaxed) == found.word => found.time,
+                Some(found) if found.cell.word.load(Relaxed.at("find/peeked")) == found.word => {
+                    found.time
+                }
                 Some(_) => continue,
                 None => match self.foresee_insert(call) {
                     Some(verdict) => return verdict,
@@ -316,15 +323,16 @@ pub(super) fn unseen(place: &Place<'_>, terms: &Terms, reading: &Reading) -> u64
     terms.unseen_since(floor, reading)
 }
 
-/// Whether another cell than `own` holds the key.
+/// Whether another cell than `own` holds the key. The control word was loaded with Acquire before.
 pub(super) fn has_member(place: &Place<'_>, own: usize) -> bool {
     place.bucket.cells_from(place.home).any(|(index, cell)| {
-        // Acquire: as in `find`.
-        let word = cell.word.load(Ordering::Acquire);
+        // Relaxed: that load shows what was committed up to it; what is committed later makes the
+        // caller's commit fail. Tag and word of different lives only have the caller look again.
+        let word = cell.word.load(Relaxed.at("member/word"));
         index != own
             && word.may_hold_key()
-            // Relaxed: the word's Acquire brings the tag of its life.
-            && cell.tag.load(Ordering::Relaxed) == place.tag
+            // Relaxed: as above.
+            && cell.tag.load(Relaxed.at("member/tag")) == place.tag
             && (word.is_live() || place.bucket.is_committed(index))
     })
 }

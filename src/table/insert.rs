@@ -20,7 +20,8 @@
 use crate::builder::Overflow;
 use crate::cell;
 use crate::decision::{Outcome, Verdict};
-use crate::sync::Ordering;
+use crate::probe::{Site, mutant, step};
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::table::bucket::{Cell, Control};
 use crate::table::find::{has_member, unseen};
 use crate::table::{Call, Place, Table};
@@ -99,9 +100,10 @@ impl Table {
     fn look<'a>(&self, call: &Call<'a>) -> Option<(Control, First, Scan<'a>)> {
         let control = call.place.bucket.control();
         let mut first = self.judge(call);
+        step("judged");
         let scan = self.scan(&call.place, control, &first.terms, &first.reading)?;
         // A word of two epochs on would have passed for one of these terms.
-        if !self.policy.is_current(&first.terms) {
+        if !self.policy.is_current(&first.terms) && !mutant("insert: stale terms") {
             return None;
         }
         first.floor = call.place.bucket.floor();
@@ -127,11 +129,11 @@ impl Table {
         let mut scan = Scan::default();
         for (index, cell) in place.bucket.cells_from(place.home) {
             // Acquire: as in `find`; the tag after it needs no more, but is the same load there.
-            let mut word = cell.word.load(Ordering::Acquire);
+            let mut word = cell.word.load(Acquire.at("scan/word"));
             if word.is_live() && word.epoch() != terms.epoch() {
                 cell::translate(&cell.word, &self.policy);
                 // Acquire: as above.
-                word = cell.word.load(Ordering::Acquire);
+                word = cell.word.load(Acquire.at("scan/translated"));
             }
             let victim = Victim { index, cell, word };
             if word.is_free() {
@@ -139,7 +141,8 @@ impl Table {
                 continue;
             }
             // Relaxed: the word's Acquire brings the tag of its life.
-            let same_tag = word.may_hold_key() && cell.tag.load(Ordering::Relaxed) == place.tag;
+            let same_tag =
+                word.may_hold_key() && cell.tag.load(Relaxed.at("scan/tag")) == place.tag;
             if word.is_live() {
                 if same_tag || word.epoch() != terms.epoch() {
                     // The key itself, or an epoch that began after the terms were loaded.
@@ -177,7 +180,9 @@ impl Table {
             // Of a log's stamps none may come that is older than those that were there: where the
             // victim's are in the future of this call, it is judged again, from there.
             let newest = first.terms.newest(word.time());
-            bucket.raise_floor(first.reading.now.max(newest));
+            if !mutant("take: no floor") && !mutant("take: floor after the swap") {
+                bucket.raise_floor(first.reading.now.max(newest));
+            }
             if newest > first.reading.now && newest > first.floor {
                 return None;
             }
@@ -185,12 +190,19 @@ impl Table {
         let busy = word.busy();
         // Release: brings the floor along. Pairs with the Acquire load of the word in the scan of
         // whoever looks for the key that was here.
-        if cell.word.compare_exchange(word, busy, Ordering::Release, Ordering::Relaxed).is_err() {
+        if cell.word.compare_exchange(word, busy, Release.at("insert/take"), Relaxed).is_err() {
             self.counts.retried();
             return None;
         }
+        step("taken");
         if word.is_live() {
-            bucket.clear(index);
+            if mutant("take: floor after the swap") {
+                bucket.raise_floor(first.reading.now.max(first.terms.newest(word.time())));
+            }
+            if !mutant("take: valid bit kept") && !mutant("take: valid bit cleared late") {
+                bucket.clear(index);
+            }
+            step("cleared");
             if first.terms.is_idle(word.time(), &first.reading) {
                 self.counts.reclaimed();
             } else {
@@ -199,26 +211,37 @@ impl Table {
         }
         // Release: a reader of this tag sees that the word is busy. Pairs with the Acquire load of
         // the tag in `find`.
-        cell.tag.store(call.place.tag, Ordering::Release);
-        let tentative = busy.tentative(control.version());
+        cell.tag.store(call.place.tag, Release.at("insert/tag"));
+        step("tagged");
+        let tentative = if mutant("take: live before commit") {
+            busy.at(time, first.terms.epoch())
+        } else {
+            busy.tentative(control.version())
+        };
         // Release: publishes the tag and the cleared bit. Pairs with the Acquire load of the word.
-        cell.word.store(tentative, Ordering::Release);
+        cell.word.store(tentative, Release.at("insert/tentative"));
+        step("tentative");
+        if mutant("take: valid bit cleared late") {
+            bucket.clear(index);
+        }
         match self.commit(call, index, control.without(index), first, time) {
             Ok((first, time)) => {
+                step("committed");
                 let live = tentative.at(time, first.terms.epoch());
                 let word = &cell.word;
                 // Release: the terms may have been loaded anew since the scan; who sees this word
                 // must see them. Pairs with the Acquire load of the word. If it fails, a helper has
                 // charged the cell, or a walk has made it live: it is the key's now.
-                word.compare_exchange(tentative, live, Ordering::Release, Ordering::Relaxed)
+                word.compare_exchange(tentative, live, Release.at("insert/charge"), Relaxed)
                     .is_ok()
                     .then(|| first.verdict(Outcome::Admitted, time, call.cost))
             }
             Err(verdict) => {
+                step("not committed");
                 // Release: without it the tags of two owners would be unordered, and a reader
                 // could see the older one with the younger word. Pairs with the Acquire load of
                 // the word.
-                cell.word.store(tentative.free(), Ordering::Release);
+                cell.word.store(tentative.free(), Release.at("insert/give_up"));
                 verdict
             }
         }
@@ -239,8 +262,10 @@ impl Table {
             // Another insert was committed, or a walk has begun: is the key there now, and what
             // are the terms?
             seen = control;
-            first = self.judge(call);
-            if has_member(&call.place, index) {
+            if !mutant("commit: terms not read again") {
+                first = self.judge(call);
+            }
+            if has_member(&call.place, index) && !mutant("commit: no second scan") {
                 return Err(None);
             }
             first.unseen = unseen(&call.place, &first.terms, &first.reading);

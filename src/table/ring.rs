@@ -6,7 +6,9 @@
 
 use crate::algorithm::sliding_log::{Slots, last_commit};
 use crate::memory::{BuildMemoryError, Run};
-use crate::sync::{Atomic, Ordering};
+use crate::probe::{Site, mutant};
+use crate::sync::Atomic;
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::terms::Terms;
 
 /// The rings of a run of cells; none of them has a slot but under a sliding log.
@@ -46,7 +48,7 @@ impl Slots for Ring<'_> {
         // Acquire: a stamp of a later commit brings the head of that commit along, so that the
         // re-read or the swap of the head that follows sees that it has moved. Pairs with the
         // Release in `fill`.
-        self.0.get(slot as usize).map_or(0, |slot| slot.load(Ordering::Acquire))
+        self.0.get(slot as usize).map_or(0, |slot| slot.load(Acquire.at("ring/stamp")))
     }
 }
 
@@ -58,10 +60,14 @@ impl Ring<'_> {
         for slot in slots.filter_map(|slot| self.0.get(slot as usize)) {
             // Relaxed: nearly always the stamp is there. A swap of the head that follows does not
             // depend on who wrote it, and a reader of that head reads no older stamp than this.
-            if slot.load(Ordering::Relaxed) < stamp {
+            if slot.load(Relaxed.at("ring/filled")) < stamp {
                 // Release: brings the head that this stamp belongs to along. Pairs with the
                 // Acquire in `stamp`.
-                slot.fetch_max(stamp, Ordering::Release);
+                if mutant("ring: stamp stored") {
+                    slot.store(stamp, Release);
+                    continue;
+                }
+                slot.fetch_max(stamp, Release.at("ring/fill"));
             }
         }
     }

@@ -17,7 +17,8 @@
 
 use crate::cell;
 use crate::policy::{Policy, Walk};
-use crate::sync::Ordering;
+use crate::probe::{Site, mutant, step};
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::table::Table;
 use crate::table::bucket::{Bucket, Cell};
 
@@ -33,26 +34,26 @@ fn buckets_of(counter: u64) -> u64 {
 
 impl Walk for Table {
     fn walk(&self, policy: &Policy) {
-        for bucket in self.buckets.iter() {
+        for bucket in self.buckets.iter().filter(|_| !mutant("no walk")) {
             walk_bucket(bucket, policy);
         }
     }
 
     fn start(&self) {
         // Relaxed: only changers start walks, one after the other.
-        let walk = walk_of(self.walk_done.load(Ordering::Relaxed)) + 1;
+        let walk = walk_of(self.walk_done.load(Relaxed.at("walk/number"))) + 1;
         // Relaxed: helpers of this walk come after the next line. Walks are numbered upward, so a
         // maximum sets the count back, as one of a chain of read-modify-writes.
-        self.walk_done.fetch_max(walk << WALK_SHIFT, Ordering::Relaxed);
+        self.walk_done.fetch_max(walk << WALK_SHIFT, Relaxed.at("walk/done_set_back"));
         // Release: a helper sees the new epoch, and that the count was set back. Pairs with the
         // Acquire in `walk_next_bucket`.
-        self.walk_next.fetch_max(walk << WALK_SHIFT, Ordering::Release);
+        self.walk_next.fetch_max(walk << WALK_SHIFT, Release.at("walk/start"));
     }
 
     fn is_done(&self) -> bool {
         // Acquire: the changer that goes on comes after the helpers' swaps. Pairs with the Release
         // in `walk_next_bucket`.
-        buckets_of(self.walk_done.load(Ordering::Acquire)) >= self.buckets.len() as u64
+        buckets_of(self.walk_done.load(Acquire.at("walk/is_done"))) >= self.buckets.len() as u64
     }
 }
 
@@ -60,7 +61,8 @@ impl Table {
     /// Walks one bucket if a walk is under way.
     pub(super) fn help_walk(&self) {
         // Relaxed: a stale value only costs a visit, or leaves the bucket to another.
-        if buckets_of(self.walk_next.load(Ordering::Relaxed)) < self.buckets.len() as u64 {
+        if buckets_of(self.walk_next.load(Relaxed.at("walk/under_way"))) < self.buckets.len() as u64
+        {
             self.walk_next_bucket();
         }
     }
@@ -69,20 +71,16 @@ impl Table {
     fn walk_next_bucket(&self) {
         // Acquire: the bucket is walked in the epoch of this walk, or in a later one. Pairs with
         // the Release in `start`.
-        let next = self.walk_next.fetch_add(1, Ordering::Acquire);
+        let next = self.walk_next.fetch_add(1, Acquire.at("walk/next"));
         let Some(bucket) = self.buckets.get(buckets_of(next) as usize) else { return };
         walk_bucket(bucket, &self.policy);
         // Relaxed: the swap decides.
-        let mut done = self.walk_done.load(Ordering::Relaxed);
+        let mut done = self.walk_done.load(Relaxed.at("walk/done"));
         // A walk that has been overtaken by the next one no longer counts.
-        while walk_of(done) == walk_of(next) {
+        while walk_of(done) == walk_of(next) || mutant("walk: late helper counts") {
             // Release: pairs with the Acquire in `is_done`. The failure is Relaxed, as above.
-            let counted = self.walk_done.compare_exchange(
-                done,
-                done + 1,
-                Ordering::Release,
-                Ordering::Relaxed,
-            );
+            let counted =
+                self.walk_done.compare_exchange(done, done + 1, Release.at("walk/count"), Relaxed);
             match counted {
                 Ok(_) => break,
                 Err(now) => done = now,
@@ -94,7 +92,10 @@ impl Table {
 /// Brings every key of a bucket into the current epoch.
 fn walk_bucket(bucket: &Bucket, policy: &Policy) {
     // Before the cells are read: an insert that began under the old terms can no longer commit.
-    bucket.begin_walk();
+    if !mutant("walk: same version") {
+        bucket.begin_walk();
+    }
+    step("walk begun");
     for (index, cell) in bucket.cells.iter().enumerate() {
         while !settle(bucket, index, cell, policy) {}
     }
@@ -103,14 +104,16 @@ fn walk_bucket(bucket: &Bucket, policy: &Policy) {
 /// Brings one cell into the current epoch; false if another thread moved its word meanwhile, which
 /// only a call that was under way at the change can do.
 fn settle(bucket: &Bucket, index: usize, cell: &Cell, policy: &Policy) -> bool {
+    let was_valid = mutant("walk: valid bit before word") && bucket.is_committed(index);
     // Acquire: as in `find`.
-    let word = cell.word.load(Ordering::Acquire);
+    let word = cell.word.load(Acquire.at("settle/word"));
     if word.is_live() {
         return cell::translate(&cell.word, policy);
     }
     // After the word, as in `find`: the valid bit of a cell's earlier life says nothing of this
     // one, which may yet be given up.
-    if !word.may_hold_key() || !bucket.is_committed(index) {
+    let is_committed = was_valid || bucket.is_committed(index);
+    if !word.may_hold_key() || !is_committed || mutant("walk: tentative left") {
         return true;
     }
     // Committed, perhaps by a thread that stopped before the change with a first charge in old

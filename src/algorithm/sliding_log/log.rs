@@ -1,6 +1,7 @@
 //! A log's arithmetic: ticks, heads, and the tokens that they and a ring hold.
 
 use crate::algorithm::Layout;
+use crate::probe::mutant;
 use crate::terms::{Reading, Terms};
 use crate::word::{LIVE_FROM, TIME_BITS};
 
@@ -90,11 +91,11 @@ impl<'a> Log<'a> {
             return Some(head.stamp);
         }
         // The first lap: slots that this key has not written are another's.
-        if distance > head.committed.min(ring) {
+        if distance > head.committed.min(ring) && !mutant("log: no first lap") {
             return None;
         }
         // The last commit's own stamps may not be in the ring yet.
-        if distance <= head.cost {
+        if distance <= head.cost && !mutant("log: last commit read from its slots") {
             return Some(head.stamp);
         }
         Some(slots.stamp(self.slot(head, distance)) as Tick)
@@ -122,7 +123,9 @@ impl<'a> Log<'a> {
 
     /// The time after a charge that is admitted.
     pub(super) fn charged(&self, head: &Head, reading: &Reading, cost: u64) -> u64 {
-        let least = head.stamp.max((self.terms.phase as Tick).saturating_add(1));
+        let expired = if mutant("log: stamps may be expired") { 0 } else { self.terms.phase };
+        let least = head.stamp.max((expired as Tick).saturating_add(1));
+        let least = if mutant("log: stamps may fall") { Tick::MIN } else { least };
         let stamp = self.tick_at(reading.position).max(least);
         let before = if head.committed == 2 * self.ring { 0 } else { head.committed };
         let committed = before + cost;
