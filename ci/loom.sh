@@ -2,11 +2,13 @@
 #
 # Runs the loom models of loom-tests/.
 #
-#   ci/loom.sh [repaired|published|all]        (default: all)
+#   ci/loom.sh [repaired|published|all|mutants]        (default: all)
 #
 #   repaired    on loom with loom-tests/repair/load-then-swap.patch applied
 #   published   on loom as it comes from the registry
 #   all         one after the other
+#   mutants     on repaired loom: the engine is broken in every way that
+#               loom-tests/mutants.txt lists, and the model named there must fail
 #
 # Published loom leaves out the executions in which a thread's store overtakes
 # another thread's load, if the storing thread has loaded the same atomic just
@@ -26,8 +28,8 @@ say() { printf '\n== %s\n' "$*"; }
 die() { printf '\nloom: FAILED: %s\n' "$*" >&2; exit 1; }
 
 mode=${1:-all}
-if [[ $# -gt 1 || ! $mode =~ ^(repaired|published|all)$ ]]; then
-    echo "usage: ci/loom.sh [repaired|published|all]" >&2
+if [[ $# -gt 1 || ! $mode =~ ^(repaired|published|all|mutants)$ ]]; then
+    echo "usage: ci/loom.sh [repaired|published|all|mutants]" >&2
     exit 2
 fi
 
@@ -133,12 +135,25 @@ cargo_test() {
     cargo test --release --locked --manifest-path "$manifest" --config "$override" "$@"
 }
 
+# Runs cargo test for one test file. The counts of the statistics are part of the
+# models of the statistics alone, so these have a build of their own.
+cargo_test_file() {
+    local name=$1
+    shift
+    if [[ $name == statistics ]]; then
+        RUSTFLAGS="$RUSTFLAGS --cfg tollgate_loom_statistics" \
+            CARGO_TARGET_DIR=$CARGO_TARGET_DIR/statistics cargo_test --test "$name" "$@"
+    else
+        cargo_test --test "$name" "$@"
+    fi
+}
+
 # Runs one test file and prints what it took.
 run_file() {
     local name=$1 log=$build/loom-repaired/$1.log start=$SECONDS
     local most=${LOOM_MAX_PREEMPTIONS:-}
     say "$kind loom, $name, preemptions as written${most:+, at most $most}"
-    cargo_test --quiet --test "$name" -- --nocapture 2>&1 | tee "$log" ||
+    cargo_test_file "$name" --quiet -- --nocapture 2>&1 | tee "$log" ||
         die "$name on $kind loom"
     # A file that ran nothing, for instance because its cfg was lost, has shown
     # nothing, although cargo is content with it.
@@ -146,10 +161,9 @@ run_file() {
     printf -- '-- %s on %s loom: passed in %s s\n' "$name" "$kind" "$((SECONDS - start))"
 }
 
-# Runs all test files on one kind of loom.
-run_all() {
+# Selects a kind of loom and builds all models on it.
+build_on() {
     kind=$1
-    local file name
     if [[ $kind == repaired ]]; then
         prepare_repaired_loom
         override="paths = ['$copy']"
@@ -161,23 +175,76 @@ run_all() {
 
     say "building for $kind loom"
     cargo_test --tests --no-run || die "the build for $kind loom"
+    cargo_test_file statistics --no-run || die "the build for $kind loom"
 
     # First of all, whether this is the loom it is said to be. That test sets its
     # own bound.
     unset LOOM_MAX_PREEMPTIONS
     run_file repair
+}
 
+# Runs all test files on one kind of loom.
+run_all() {
+    local file name
+    build_on "$1"
     if [[ -n $bound ]]; then
         export LOOM_MAX_PREEMPTIONS=$bound
     fi
     for file in "$root"/loom-tests/tests/*.rs; do
         name=$(basename "$file" .rs)
-        if [[ $name != repair ]]; then
+        # The first has been run; the other has no model (see ci/stalls.sh).
+        if [[ $name != repair && $name != stalls ]]; then
             run_file "$name"
         fi
     done
 }
 
+# Breaks the engine in one way after the other and has the model that is named
+# for it fail. What counts is the result of that one test: a build that fails or a
+# model that is not there kills no mutant.
+run_mutants() {
+    local name file test log=$build/loom-repaired/mutant.log start
+    local killed=0 argued=0 survived=()
+    build_on repaired
+    say "mutants"
+    while IFS='|' read -r name file test; do
+        name=$(trim "$name") file=$(trim "$file") test=$(trim "$test")
+        if [[ -z $name || $name == '#'* ]]; then
+            continue
+        fi
+        if [[ $file == none ]]; then
+            argued=$((argued + 1))
+            printf '%-40s no model: %s\n' "$name" "$test"
+            continue
+        fi
+        start=$SECONDS
+        TOLLGATE_MUTANT=$name cargo_test_file "$file" -- --exact "$test" \
+            >"$log" 2>&1 </dev/null || true
+        if [[ $(<"$log") == *"test result: FAILED. 0 passed; 1 failed"* ]]; then
+            killed=$((killed + 1))
+            printf '%-40s killed by %s::%s, %s s\n' "$name" "$file" "$test" $((SECONDS - start))
+        else
+            survived+=("$name")
+            printf '%-40s SURVIVED %s::%s\n' "$name" "$file" "$test"
+        fi
+    done <"$root/loom-tests/mutants.txt"
+    [[ ${#survived[@]} == 0 ]] || die "${#survived[@]} mutants survived: ${survived[*]}"
+    [[ $killed -gt 0 ]] || die "loom-tests/mutants.txt names no mutant"
+    say "loom: all $killed mutants were killed; $argued have no model, for the reasons above"
+}
+
+trim() {
+    local text=$1
+    text=${text#"${text%%[![:space:]]*}"}
+    printf '%s' "${text%"${text##*[![:space:]]}"}"
+}
+
+trap 'die "interrupted; what has passed is above"' INT TERM
+
+if [[ $mode == mutants ]]; then
+    run_mutants
+    exit
+fi
 if [[ $mode != published ]]; then run_all repaired; fi
 if [[ $mode != repaired ]]; then run_all published; fi
 

@@ -7,11 +7,13 @@
 #![cfg(tollgate_loom)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use loom::model::Builder;
+use loom::sync::Notify;
 use loom::thread;
+use tollgate::probe::on_step;
 use tollgate::{Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota};
 
 /// A second as the limiters count time.
@@ -153,6 +155,54 @@ where
     };
     let (here, there) = race(limiter, here, there);
     (here, there, third.join().unwrap())
+}
+
+/// Opens a gate.
+pub struct Opener(Gate);
+
+/// A gate that a thread waits at until another one opens it.
+#[derive(Clone)]
+pub struct Gate {
+    notify: Arc<Notify>,
+    /// The standard library's, hidden from loom: a notification may come when nobody has sent it.
+    is_open: Arc<AtomicBool>,
+}
+
+/// A gate that is shut.
+pub fn gate() -> (Opener, Gate) {
+    let gate = Gate { notify: Arc::new(Notify::new()), is_open: Arc::default() };
+    (Opener(gate.clone()), gate)
+}
+
+impl Opener {
+    pub fn open(self) {
+        self.0.is_open.store(true, Ordering::Relaxed);
+        self.0.notify.notify();
+    }
+}
+
+impl Gate {
+    pub fn wait(self) {
+        while !self.is_open.load(Ordering::Relaxed) {
+            self.notify.wait();
+        }
+    }
+}
+
+/// What a thread does at a step.
+pub type Action = Box<dyn FnOnce()>;
+
+/// Has this thread do something when it comes to each of these steps for the first time. What must
+/// come to pass in one order anyway is forced in this way, which saves the preemptions for what is
+/// in question.
+pub fn at_steps<const N: usize>(actions: [(&'static str, Action); N]) {
+    let mut actions: Vec<_> = actions.into_iter().collect();
+    on_step(move |step| {
+        if let Some(index) = actions.iter().position(|&(name, _)| name == step) {
+            let (_, action) = actions.swap_remove(index);
+            action();
+        }
+    });
 }
 
 /// Whether one token is admitted to `key` at `now`.

@@ -10,7 +10,9 @@
 use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Limiter, Overflow, Quota};
-use tollgate_loom_tests::{NOW, SECOND, debt, explore, one_state, race, takes, two_cells};
+use tollgate_loom_tests::{
+    NOW, SECOND, at_steps, debt, explore, gate, one_state, race, race_of_three, takes, two_cells,
+};
 
 const TWO: Quota = Quota::per_second(1).burst(2);
 
@@ -163,5 +165,91 @@ fn a_cell_that_is_given_up_during_a_change_loses_no_charge() {
         let (two, one) = race(&limiter, insert, change);
         assert!(one != two, "one token: {one}, two tokens: {two}");
         assert!(!takes(&limiter, 3, now));
+    });
+}
+
+/// The same where the cell's earlier key was a member as the walk began: its valid bit says nothing
+/// of the insert. That the cell is taken before the change, its bit cleared in the walk, and the cell
+/// given up after the change, is forced.
+#[test]
+fn a_cell_that_is_given_up_during_the_walk_loses_no_charge() {
+    explore("walk against an insert that is given up", Some(1), || {
+        let limiter = two_cells(Quota::per_second(1).burst(2), Overflow::EvictNearest);
+        assert!(takes(&limiter, 1, 0) && takes(&limiter, 2, 0));
+        let now = 2 * SECOND;
+        let (taken, is_taken) = gate();
+        let (begun, has_begun) = gate();
+        let (changed, is_changed) = gate();
+        let change = move |l: &KeyedLimiter<u64>| {
+            is_taken.wait();
+            at_steps([("walk begun", Box::new(|| begun.open()))]);
+            l.set_quota_at(Quota::per_minute(1).burst(1), now).unwrap();
+            let one = takes(l, 3, now);
+            changed.open();
+            one
+        };
+        let insert = move |l: &KeyedLimiter<u64>| {
+            let when_taken = || {
+                taken.open();
+                has_begun.wait();
+            };
+            let given_up = || is_changed.wait();
+            at_steps([("taken", Box::new(when_taken)), ("not committed", Box::new(given_up))]);
+            l.check_at(&3, 2, now).is_allowed()
+        };
+        let (one, two) = race(&limiter, change, insert);
+        assert!(one && !two, "one token: {one}, two tokens: {two}");
+        assert!(!takes(&limiter, 3, now));
+    });
+}
+
+/// An insert stands still, and goes on after two changes, when the parity of the epoch is what it
+/// was. Keys that owe something since look idle in the units it knows: it must forget neither.
+#[test]
+fn an_insert_that_sleeps_through_two_changes_forgets_nobody() {
+    let quota = |seconds| Quota::new(1, Duration::from_secs(seconds)).burst(1);
+    explore("two changes: insert", Some(3), move || {
+        let limiter = two_cells(quota(1), Overflow::Refuse);
+        assert!(takes(&limiter, 1, 0) && takes(&limiter, 2, 0));
+        let (judged, is_judged) = gate();
+        let (changed, is_changed) = gate();
+        let changes = move |l: &KeyedLimiter<u64>| {
+            is_judged.wait();
+            l.set_quota_at(quota(3), NOW).unwrap();
+            l.set_quota_at(quota(7), NOW).unwrap();
+            assert!(takes(l, 1, NOW) && takes(l, 2, NOW));
+            changed.open();
+        };
+        let insert = move |l: &KeyedLimiter<u64>| {
+            let sleep = || {
+                judged.open();
+                is_changed.wait();
+            };
+            at_steps([("judged", Box::new(sleep))]);
+            l.check_at(&3, 1, NOW).is_full()
+        };
+        let ((), is_full) = race(&limiter, changes, insert);
+        assert!(is_full && !takes(&limiter, 1, NOW) && !takes(&limiter, 2, NOW));
+    });
+}
+
+/// An insert finds at its commit that the quota has changed, and charges in the new units: who meets
+/// the key there knows the new quota too.
+#[test]
+fn a_first_call_that_comes_to_a_change_brings_the_quota_along() {
+    explore("other units: first insert and a hit", Some(1), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        let (changed, is_changed) = gate();
+        let change = move |l: &KeyedLimiter<u64>| {
+            l.set_quota_at(slower(3), NOW).unwrap();
+            changed.open();
+        };
+        let insert = move |l: &KeyedLimiter<u64>| {
+            at_steps([("tentative", Box::new(|| is_changed.wait()))]);
+            takes(l, 1, NOW)
+        };
+        let (hit, (), inserted) = race_of_three(&limiter, |l| takes(l, 1, NOW), change, insert);
+        assert!(hit && inserted);
+        assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(6));
     });
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Overflow, Quota};
 use tollgate_loom_tests::{
-    NOW, SECOND, debt, explore, left, race, race_of_three, takes, two_cells,
+    NOW, SECOND, at_steps, debt, explore, gate, left, race, race_of_three, takes, two_cells,
 };
 
 const ONE: Quota = Quota::per_second(1).burst(1);
@@ -111,5 +111,36 @@ fn two_first_calls_and_a_peek_agree() {
         let (one, two, seen) = race_of_three(&limiter, charge, charge, |l| left(l, 1, NOW));
         assert!(one != two && seen <= 1, "admitted: {one}, {two}; seen: {seen}");
         assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(1));
+    });
+}
+
+/// A cell that an insert has given up is taken for another key: a call for the first key does not
+/// find it there.
+#[test]
+fn a_cell_that_was_given_up_is_the_next_keys_own() {
+    explore("insert: a cell that is given up", Some(3), || {
+        let limiter = two_cells(TWO, Overflow::Refuse);
+        let (taken, is_taken) = gate();
+        let (inserted, is_inserted) = gate();
+        let given_up = move |l: &KeyedLimiter<u64>| {
+            let wait = || {
+                taken.open();
+                is_inserted.wait();
+            };
+            at_steps([("taken", Box::new(wait))]);
+            l.check_at(&1, 2, NOW).is_allowed()
+        };
+        let others = move |l: &KeyedLimiter<u64>| {
+            is_taken.wait();
+            assert!(takes(l, 1, NOW));
+            inserted.open();
+            let other = takes(l, 2, NOW);
+            assert!(takes(l, 1, NOW));
+            other
+        };
+        let (other, two) = race(&limiter, others, given_up);
+        assert!(!two);
+        assert_eq!(left(&limiter, 2, NOW), if other { 1 } else { 2 });
+        assert_eq!(left(&limiter, 1, NOW), 0);
     });
 }
