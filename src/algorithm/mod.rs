@@ -265,7 +265,7 @@ impl Answer {
             Answer::Bucket(answer) => answer.restored_in(),
             Answer::Window(answer) => answer.restored_in(),
             Answer::Sliding(answer) => answer.restored_in(),
-            Answer::Log(answer) => Some(answer.restored_in()),
+            Answer::Log(answer) => answer.restored_in(),
         }
     }
 

@@ -489,6 +489,19 @@ fn a_log_at_the_end_of_time() {
     }
 }
 
+/// What comes back past the last moment of 64 bits never does: a log does not say "now" instead.
+#[test]
+fn a_log_whose_tokens_never_expire() {
+    let limiter = limiter(Algorithm::SlidingWindowLog, Quota::per_minute(2));
+    // The range is renewed at the end of time, and stands still there for a clock that goes back.
+    assert!(limiter.check_at(1, u64::MAX - 1).is_allowed());
+    let last = limiter.check_at(1, 0);
+    assert_eq!((last.remaining(), last.reset_after()), (0, None));
+    let refused = limiter.check_at(1, 0);
+    assert!(!refused.is_allowed());
+    assert_eq!((refused.retry_after(), refused.reset_after()), (None, None));
+}
+
 /// A key of the future is evicted by a slow clock: the new key does not take its stamps for its own.
 #[test]
 fn an_evicted_log_leaves_nothing_behind() {

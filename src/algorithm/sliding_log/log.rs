@@ -114,6 +114,11 @@ impl<'a> Log<'a> {
         (i128::from(stamp) << self.tick_bits) + i128::from(self.terms.layout.unit)
     }
 
+    /// Nanoseconds until a token no longer counts, or `None` where 64 bits cannot tell.
+    pub(super) fn until(&self, stamp: Tick, now: u64) -> Option<u64> {
+        u64::try_from((self.expires(stamp) - i128::from(now)).max(0)).ok()
+    }
+
     /// The newest tick whose tokens no longer count at `now`: `stamp * tick + W <= now`. What had
     /// expired under an earlier window stays expired: `phase`.
     pub(super) fn expired(&self, now: u64) -> Tick {

@@ -127,11 +127,11 @@ pub(crate) fn judge(
     let log = Log::new(terms);
     let (head, now, limit) = (log.head(time), reading.now, terms.layout.room);
     let expired = log.expired(now);
-    let until = |stamp: Tick| u64::try_from(log.expires(stamp) - i128::from(now)).unwrap_or(0);
+    let until = |stamp: Tick| log.until(stamp, now);
     let whole = (0, log.ring + 1);
     let (after, wait, known) = match log.blocker(&head, slots, expired, cost) {
         Err(()) => (None, None, whole),
-        Ok(Some(stamp)) => (None, Some(until(stamp)), (limit - cost + 1, log.ring + 1)),
+        Ok(Some(stamp)) => (None, until(stamp), (limit - cost + 1, log.ring + 1)),
         Ok(None) if cost == 0 => (Some(time), Some(0), whole),
         // The token is not known to have been: in its first lap a log does not know what it was
         // before it was forgotten, and a clock that has gone back may see that again.
@@ -146,9 +146,9 @@ pub(crate) fn judge(
     let counted = counted + charged.map_or(0, |_| cost);
     let remaining = limit.saturating_sub(counted);
     let newest = charged.map_or(head.stamp, |after| log.head(after).stamp);
-    let restored_in = if counted > 0 { until(newest) } else { 0 };
+    let restored_in = if counted > 0 { until(newest) } else { Some(0) };
     // Not before it is admitted.
-    let restored_in = restored_in.max(wait.unwrap_or(0));
+    let restored_in = restored_in.map(|restored_in| restored_in.max(wait.unwrap_or(0)));
     Judged { after, answer: Answer { limit, remaining, wait, restored_in } }
 }
 
@@ -214,7 +214,7 @@ pub(crate) struct Answer {
     remaining: u64,
     /// Nanoseconds until the decision's own cost is admitted.
     wait: Option<u64>,
-    restored_in: u64,
+    restored_in: Option<u64>,
 }
 
 /// The answer of a key whose stamps are all in its head, at `time` after a call of `cost`.
@@ -222,15 +222,15 @@ pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
     let log = Log::new(terms);
     let (head, limit) = (log.head(time), terms.layout.room);
     let now = reading.now;
-    let until = |stamp: Tick| u64::try_from(log.expires(stamp) - i128::from(now)).unwrap_or(0);
+    let until = |stamp: Tick| log.until(stamp, now);
     let expired = log.expired(now);
     let wait = log.blocker(&head, &NoSlots, expired, cost).ok();
     let counted = log.in_sight(&head, &NoSlots, expired, (0, log.ring + 1));
     Answer {
         limit,
         remaining: limit.saturating_sub(counted),
-        wait: wait.map(|token| token.map_or(0, until)),
-        restored_in: if counted > 0 { until(head.stamp) } else { 0 },
+        wait: wait.and_then(|token| token.map_or(Some(0), until)),
+        restored_in: if counted > 0 { until(head.stamp) } else { Some(0) },
     }
 }
 
@@ -247,7 +247,7 @@ impl Answer {
         self.wait
     }
 
-    pub(crate) fn restored_in(&self) -> u64 {
+    pub(crate) fn restored_in(&self) -> Option<u64> {
         self.restored_in
     }
 }
