@@ -1,74 +1,78 @@
-//! One state under any quotas, operations and times: the engine says what the reference says.
+//! One state under any quotas, operations and times: the engine says what the reference says, in
+//! every field, under every algorithm.
 #![no_main]
 
-#[path = "../../tests/it/reference.rs"]
-#[allow(dead_code, reason = "shared with the tests, which use more of it")]
-mod reference;
-
-use std::time::Duration;
-
-use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use reference::Reference;
-use tollgate::{Algorithm, Clock, Limiter, Quota};
+use tollgate::{Algorithm, Limiter};
+use tollgate_fuzz::course::Course;
+use tollgate_fuzz::reference::Reference;
+use tollgate_fuzz::script::{Script, Verb};
+use tollgate_fuzz::{TEN_YEARS, answer, builder, has_windows, most, reference};
 
-#[derive(Arbitrary, Debug)]
-struct Input {
-    algorithm: u8,
-    quota: Numbers,
-    steps: Vec<(u64, Step)>,
+/// Both limiters, asked alike.
+struct Pair {
+    algorithm: Algorithm,
+    limiter: Limiter,
+    reference: Reference,
+    course: Course,
 }
 
-#[derive(Arbitrary, Clone, Copy, Debug)]
-struct Numbers {
-    limit: u64,
-    period: u64,
-    burst: u64,
-}
+impl Pair {
+    fn check(&mut self, cost: u64) {
+        let now = self.course.now;
+        let made = self.limiter.check_at(cost, now);
+        let ours = self.course.note(&made);
+        let theirs = self.reference.check(cost, now);
+        assert_eq!(ours, self.course.told(ours, theirs), "check {cost} at {now}");
+        assert_eq!(made.limit(), most(self.algorithm, self.course.quota));
+        assert!(!made.is_full());
+    }
 
-#[derive(Arbitrary, Debug)]
-enum Step {
-    Check(u64),
-    Refund(u64),
-    Reset,
-    SetQuota(Numbers),
-}
+    fn peek(&mut self, cost: u64) {
+        let now = self.course.now;
+        let ours = answer(&self.limiter.peek_at(cost, now));
+        let theirs = self.reference.peek(cost, now);
+        assert_eq!(ours, self.course.told(ours, theirs), "peek {cost} at {now}");
+    }
 
-fn quota(numbers: Numbers) -> Quota {
-    Quota::new(numbers.limit, Duration::from_nanos(numbers.period)).burst(numbers.burst)
-}
-
-fuzz_target!(|input: Input| {
-    let algorithms =
-        [Algorithm::TokenBucket, Algorithm::Gcra, Algorithm::LeakyBucket, Algorithm::FixedWindow];
-    let algorithm = algorithms[usize::from(input.algorithm) % algorithms.len()];
-    let first = quota(input.quota);
-    let builder = Limiter::builder(first).algorithm(algorithm).clock(Clock::manual().0);
-    let Ok(limiter) = builder.build() else { return };
-    let mut reference = Reference::new(algorithm, first);
-    for (now, step) in input.steps.into_iter().take(50) {
-        match step {
-            Step::Check(cost) => {
-                let (ours, right) = (limiter.check_at(cost, now), reference.check(cost, now));
-                assert_eq!(ours.is_allowed(), right.allowed);
-                assert_eq!(ours.remaining(), right.remaining);
-                let wait = ours.retry_after().map(|wait| wait.as_nanos() as u64);
-                assert_eq!(wait, right.retry_after);
+    fn step(&mut self, verb: Verb, cost: u64, quotas: &[tollgate::Quota]) {
+        let now = self.course.now;
+        match verb {
+            Verb::Check | Verb::CheckWith(_) => self.check(cost),
+            Verb::CheckMany => (0..cost % 8).for_each(|_| self.check(1)),
+            Verb::Peek => self.peek(cost),
+            Verb::Refund => {
+                self.limiter.refund_at(cost, now);
+                self.reference.refund(cost, now);
             }
-            Step::Refund(tokens) => {
-                limiter.refund_at(tokens, now);
-                reference.peek(0, now);
-                reference.refund(tokens, now);
+            Verb::Reset => {
+                self.limiter.reset_at(now);
+                self.reference.renew(now);
+                self.reference.reset();
             }
-            Step::Reset => {
-                limiter.reset();
-                reference.reset();
-            }
-            Step::SetQuota(numbers) => {
-                if limiter.set_quota_at(quota(numbers), now).is_ok() {
-                    reference.set_quota(quota(numbers), now);
+            Verb::SetQuota(index) => {
+                let is_far_back = self.course.latest - now > TEN_YEARS;
+                if has_windows(self.algorithm) && is_far_back {
+                    return;
                 }
+                if self.limiter.set_quota_at(quotas[index], now).is_ok() {
+                    self.reference.set_quota(quotas[index], now);
+                    self.course.quota = quotas[index];
+                }
+                assert_eq!(self.limiter.quota(), self.course.quota);
             }
         }
+        self.peek(1);
+    }
+}
+
+fuzz_target!(|script: Script| {
+    let Ok(limiter) = builder(&script).build() else { return };
+    let course = Course::new(script.algorithm, script.quotas[0]);
+    let mut pair =
+        Pair { algorithm: script.algorithm, limiter, reference: reference(&script), course };
+    for step in &script.steps {
+        let cost = pair.course.take(step);
+        pair.step(step.verb, cost, &script.quotas);
     }
 });

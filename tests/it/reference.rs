@@ -134,6 +134,28 @@ impl Reference {
         Answer { remaining: after.remaining, reset_after: after.reset_after, ..answer }
     }
 
+    /// A check under a quota that the call brings; for GCRA, whose debts are times.
+    pub fn check_with(&mut self, cost: u64, quota: Quota, now: u64) -> Answer {
+        // Time does not stand still for one call alone: a limit of 0 has no room instead.
+        let quota = match quota.limit() {
+            0 => Quota::new(1, std::time::Duration::from_nanos(1)).burst(0),
+            _ => quota,
+        };
+        let own = self.put_in_force(quota);
+        let answer = self.check(cost, now);
+        self.put_in_force(own);
+        answer
+    }
+
+    /// Judges by another quota from here on, and leaves debts as the times that they are.
+    fn put_in_force(&mut self, quota: Quota) -> Quota {
+        if let State::Bucket(bucket) = &mut self.state {
+            let next = Bucket::new(self.algorithm, quota, natural_unit(self.algorithm, quota));
+            (bucket.unit, bucket.slope, bucket.room) = (next.unit, next.slope, next.room);
+        }
+        std::mem::replace(&mut self.quota, quota)
+    }
+
     /// What a call would be told.
     pub fn peek(&mut self, cost: u64, now: u64) -> Answer {
         self.renew(now);
@@ -232,7 +254,7 @@ impl Reference {
     }
 
     /// Whether the engine's word has no room left for its clock.
-    fn is_late(&self, now: u64) -> bool {
+    pub fn is_late(&self, now: u64) -> bool {
         match &self.state {
             State::Bucket(bucket) => bucket.clock(self.origin, now) > BigInt::from(RENEW_AT),
             State::Window(_) => {
@@ -288,19 +310,25 @@ impl Bucket {
             && self.room <= BigInt::from(ROOM_MAX)
     }
 
-    /// The clock as the engine hands it on when the quota changes: 2^-64 of a unit, rounded up.
+    /// The clock as the engine hands it on when the quota changes: 2^-64 of a unit, rounded up, of
+    /// what its slope can tell, which is rounded to 2^-128.
     fn handed_on(&self, origin: u64, now: u64) -> BigRational {
-        let parts = BigRational::from(BigInt::one() << 64);
-        (self.exact_clock(origin, now) * &parts).ceil() / parts
-    }
-
-    fn exact_clock(&self, origin: u64, now: u64) -> BigRational {
+        let (finest, parts) = (BigInt::one() << 128, BigRational::from(BigInt::one() << 64));
         let elapsed = BigRational::from(BigInt::from(now.saturating_sub(origin)));
-        &self.base + elapsed * &self.slope
+        let finest = BigRational::from(finest);
+        let slope = (&self.slope * &finest).ceil() / &finest;
+        let clock = &self.base + &elapsed * slope;
+        let whole = clock.floor();
+        let fraction = (clock - &whole - elapsed / finest).max(BigRational::zero());
+        whole + (fraction * &parts).ceil() / parts
     }
 
+    /// In integers, as fractions take long to be reduced.
     fn clock(&self, origin: u64, now: u64) -> BigInt {
-        self.exact_clock(origin, now).floor().to_integer()
+        let (base, slope) = (&self.base, &self.slope);
+        let elapsed = BigInt::from(now.saturating_sub(origin));
+        let units = base.numer() * slope.denom() + elapsed * slope.numer() * base.denom();
+        units / (base.denom() * slope.denom())
     }
 
     fn start(&self, origin: u64, now: u64) -> BigInt {
@@ -315,8 +343,10 @@ impl Bucket {
         if self.slope.is_zero() {
             return None;
         }
-        let elapsed = (BigRational::from(target.clone()) - &self.base) / &self.slope;
-        nanos(&(elapsed.ceil().to_integer() + origin - now))
+        let (base, slope) = (&self.base, &self.slope);
+        let left = (target * base.denom() - base.numer()) * slope.denom();
+        let per_nano = slope.numer() * base.denom();
+        nanos(&((left + &per_nano - 1) / per_nano + origin - now))
     }
 
     fn peek(&self, algorithm: Algorithm, origin: u64, cost: u64, now: u64) -> Answer {

@@ -1,0 +1,82 @@
+//! The course of a script: what its steps come to, given the answers so far.
+
+use tollgate::{Algorithm, Decision, Quota};
+
+use crate::reference::Answer;
+use crate::script::{Cost, Move, Step};
+use crate::{answer, most};
+
+/// Where a script has come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Course {
+    algorithm: Algorithm,
+    pub quota: Quota,
+    pub now: u64,
+    /// The latest time there was.
+    pub latest: u64,
+    last: Answer,
+}
+
+impl Course {
+    pub fn new(algorithm: Algorithm, quota: Quota) -> Course {
+        let last = Answer {
+            allowed: true,
+            remaining: most(algorithm, quota),
+            retry_after: Some(0),
+            reset_after: Some(0),
+            delay: 0,
+        };
+        Course { algorithm, quota, now: 0, latest: 0, last }
+    }
+
+    /// Moves the clock for a step; returns its cost.
+    pub fn take(&mut self, step: &Step) -> u64 {
+        let (now, last) = (self.now, self.last);
+        let due = last.retry_after.unwrap_or(0);
+        let restored = last.reset_after.unwrap_or(0);
+        let period = u64::try_from(self.quota.period().as_nanos()).unwrap_or(u64::MAX).max(1);
+        self.now = match step.by {
+            Move::Forward(by) => now.saturating_add(by),
+            Move::Back(by) => now.saturating_sub(by),
+            Move::To(at) => at,
+            Move::Due => now.saturating_add(due),
+            Move::NearlyDue => now.saturating_add(due.saturating_sub(1)),
+            Move::Restored => now.saturating_add(restored),
+            Move::NearlyRestored => now.saturating_add(restored.saturating_sub(1)),
+            Move::Edge(beside) => {
+                let edge = (now / period + 1).saturating_mul(period);
+                edge.saturating_add_signed(beside.into())
+            }
+        };
+        self.latest = self.latest.max(self.now);
+        match step.cost {
+            Cost::Tokens(tokens) => tokens,
+            Cost::Most => most(self.algorithm, self.quota),
+            Cost::Rest => last.remaining,
+            Cost::TooMuch => last.remaining.saturating_add(1),
+        }
+    }
+
+    /// What the engine should have said, given what the reference says. It may say "never" of a wait
+    /// that ends past the last moment there is, and by a clock that is more than 292 years behind:
+    /// docs/guarantees.md, "The ends of time".
+    pub fn told(&self, ours: Answer, theirs: Answer) -> Answer {
+        let is_far_behind = self.latest - self.now > i64::MAX as u64;
+        let told = |ours: Option<u64>, theirs: Option<u64>| {
+            let is_past = theirs.is_some_and(|wait| self.now.checked_add(wait).is_none());
+            if ours.is_none() && (is_past || is_far_behind) { None } else { theirs }
+        };
+        Answer {
+            retry_after: told(ours.retry_after, theirs.retry_after),
+            reset_after: told(ours.reset_after, theirs.reset_after),
+            delay: if is_far_behind && ours.delay == u64::MAX { u64::MAX } else { theirs.delay },
+            ..theirs
+        }
+    }
+
+    /// Remembers an answer for the steps that follow.
+    pub fn note(&mut self, decision: &Decision) -> Answer {
+        self.last = answer(decision);
+        self.last
+    }
+}
