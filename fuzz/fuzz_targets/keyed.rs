@@ -179,12 +179,15 @@ impl Trial<'_> {
         assert!(live.len() >= CELLS, "full with room for {} more", CELLS - live.len());
         let wait = answer(made).retry_after;
         if overflow == Overflow::Refuse && self.script.buckets == 1 {
+            let told = |theirs| self.course.told_wait(wait, theirs);
             let waits = || live.iter().map(|&(_, wait)| wait);
-            let first = waits().flatten().min();
+            let first = told(waits().flatten().min());
             match is_bucket(self.script.algorithm) {
                 true => assert_eq!(wait, first, "until a cell falls idle"),
                 // A window's nearest is the one with the smallest word.
-                false => assert!(waits().any(|one| one == wait), "until some cell falls idle"),
+                false => {
+                    assert!(waits().any(|one| told(one) == wait), "until some cell falls idle")
+                }
             }
         }
     }

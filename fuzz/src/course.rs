@@ -6,6 +6,10 @@ use crate::reference::Answer;
 use crate::script::{Cost, Move, Step};
 use crate::{answer, most};
 
+/// The last moment of a script. A nanosecond later there is no tick left for a log of one token to
+/// round its stamp up to.
+const LAST: u64 = u64::MAX - 1;
+
 /// Where a script has come to.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
@@ -44,10 +48,11 @@ impl Course {
             Move::Restored => now.saturating_add(restored),
             Move::NearlyRestored => now.saturating_add(restored.saturating_sub(1)),
             Move::Edge(beside) => {
-                let edge = (now / period + 1).saturating_mul(period);
+                let edge = (now / period).saturating_add(1).saturating_mul(period);
                 edge.saturating_add_signed(beside.into())
             }
         };
+        self.now = self.now.min(LAST);
         self.latest = self.latest.max(self.now);
         match step.cost {
             Cost::Tokens(tokens) => tokens,
@@ -57,21 +62,27 @@ impl Course {
         }
     }
 
-    /// What the engine should have said, given what the reference says. It may say "never" of a wait
-    /// that ends past the last moment there is, and by a clock that is more than 292 years behind:
-    /// docs/guarantees.md, "The ends of time".
+    /// What the engine should have said, given what the reference says.
     pub fn told(&self, ours: Answer, theirs: Answer) -> Answer {
-        let is_far_behind = self.latest - self.now > i64::MAX as u64;
-        let told = |ours: Option<u64>, theirs: Option<u64>| {
-            let is_past = theirs.is_some_and(|wait| self.now.checked_add(wait).is_none());
-            if ours.is_none() && (is_past || is_far_behind) { None } else { theirs }
-        };
+        let is_cut = self.is_far_behind() && ours.delay == u64::MAX;
         Answer {
-            retry_after: told(ours.retry_after, theirs.retry_after),
-            reset_after: told(ours.reset_after, theirs.reset_after),
-            delay: if is_far_behind && ours.delay == u64::MAX { u64::MAX } else { theirs.delay },
+            retry_after: self.told_wait(ours.retry_after, theirs.retry_after),
+            reset_after: self.told_wait(ours.reset_after, theirs.reset_after),
+            delay: if is_cut { u64::MAX } else { theirs.delay },
             ..theirs
         }
+    }
+
+    /// The engine may say "never" of a wait that ends past the last moment there is, and by a clock
+    /// that is far behind: docs/guarantees.md, "The ends of time".
+    pub fn told_wait(&self, ours: Option<u64>, theirs: Option<u64>) -> Option<u64> {
+        let is_past = theirs.is_some_and(|wait| self.now.checked_add(wait).is_none());
+        if ours.is_none() && (is_past || self.is_far_behind()) { None } else { theirs }
+    }
+
+    /// 292 years, at least.
+    fn is_far_behind(&self) -> bool {
+        self.latest - self.now > i64::MAX as u64
     }
 
     /// Remembers an answer for the steps that follow.

@@ -89,8 +89,11 @@ impl Fractions {
     }
 
     pub fn set_quota(&mut self, quota: Quota, now: u64) {
-        self.spent = self.owed();
-        self.origin = self.origin.max(now);
+        // At the same rate the line goes on, and a clock behind this moment does not stand still.
+        if rate(quota) != rate(self.quota) {
+            self.spent = self.owed();
+            self.origin = self.origin.max(now);
+        }
         self.early = self.early.clone().max(unit(quota));
         self.quota = quota;
         self.see(now);

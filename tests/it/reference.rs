@@ -585,7 +585,7 @@ impl Window {
 /// The bits of the engine's counts for windows of a length, in all.
 fn count_bits(algorithm: Algorithm, window: &BigInt) -> u64 {
     let windows: BigInt = BigInt::from(TEN_YEARS) / window;
-    let index_bits = windows.bits().max(3);
+    let index_bits = windows.bits().clamp(3, 58);
     match algorithm {
         Algorithm::FixedWindow => 58 - index_bits,
         _ => (59 - index_bits) / 2 * 2,
