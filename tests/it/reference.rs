@@ -21,7 +21,7 @@ pub struct Answer {
 }
 
 /// One key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     algorithm: Algorithm,
     quota: Quota,
@@ -30,7 +30,7 @@ pub struct Reference {
     state: State,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum State {
     Bucket(Bucket),
     Window(Window),
@@ -38,7 +38,7 @@ enum State {
 }
 
 /// The stamps of all admitted tokens, oldest first, in ticks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Log {
     stamps: Vec<i128>,
     /// The newest stamp there ever was: none comes that is older.
@@ -52,14 +52,14 @@ struct Log {
 }
 
 /// One window's count, or two for the sliding counter.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Window {
     index: BigInt,
     previous: BigInt,
     current: BigInt,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Bucket {
     /// Units per token.
     unit: BigInt,
