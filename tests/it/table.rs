@@ -1,6 +1,7 @@
 //! P5 and P6: what fits is kept, what does not is counted, what is idle makes room.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use tollgate::{Algorithm, Clock, KeyedLimiter, Overflow, Quota};
 
@@ -123,6 +124,33 @@ fn a_clock_that_goes_back_over_a_reclaim_gains_nothing() {
         assert!(!limiter.check_at(&0, 1, now + 9 * SECOND).is_allowed(), "{algorithm:?}");
         assert!(limiter.check_at(&0, 1, now + hour).is_allowed(), "{algorithm:?}");
     }
+}
+
+/// A log that was forgotten by a fast clock does not know what it was before, and says by a slow one
+/// that nothing remains, whatever is asked.
+#[test]
+fn a_log_that_does_not_know_its_past_has_nothing_left() {
+    let millis = 1_000_000;
+    let limiter: KeyedLimiter<u64> =
+        KeyedLimiter::builder(Quota::new(4, Duration::from_millis(12)))
+            .algorithm(Algorithm::SlidingWindowLog)
+            .log_limit(8)
+            .log_cost(3)
+            .capacity(12)
+            .overflow(Overflow::Refuse)
+            .clock(Clock::manual().0)
+            .build()
+            .unwrap();
+    let (now, later) = (SECOND, SECOND + 15 * millis);
+    assert_eq!(limiter.check_at(&0, 3, now).remaining(), 1);
+    assert!((1..32).all(|key| limiter.check_at(&key, 1, later).is_allowed()));
+    assert_eq!(limiter.stats().reclaimed, 1);
+    limiter.reset_at(&1, later);
+    assert_eq!(limiter.check_at(&0, 3, later).remaining(), 1);
+    for cost in 0..4 {
+        assert_eq!(limiter.peek_at(&0, cost, now + 5 * millis).remaining(), 0, "cost {cost}");
+    }
+    assert_eq!(limiter.peek_at(&0, 1, later).remaining(), 1);
 }
 
 /// Different seeds put keys in different places; a seed puts them in the same.

@@ -141,6 +141,9 @@ pub(crate) fn judge(
         Ok(None) => (Some(log.charged(&head, reading, cost)), Some(0), (0, limit - cost + 1)),
     };
     let counted = log.in_sight(&head, slots, expired, known);
+    // Where all that is known counts, so may what is not known, until the floor.
+    let unsure_for = if counted >= head.committed { floor.saturating_sub(now) } else { 0 };
+    let counted = if unsure_for > 0 { counted.max(limit) } else { counted };
     // What the call leaves, if it charges.
     let charged = after.filter(|_| charges);
     let counted = counted + charged.map_or(0, |_| cost);
@@ -148,7 +151,8 @@ pub(crate) fn judge(
     let newest = charged.map_or(head.stamp, |after| log.head(after).stamp);
     let restored_in = if counted > 0 { until(newest) } else { Some(0) };
     // Not before it is admitted.
-    let restored_in = restored_in.map(|restored_in| restored_in.max(wait.unwrap_or(0)));
+    let least = wait.unwrap_or(0).max(unsure_for);
+    let restored_in = restored_in.map(|restored_in| restored_in.max(least));
     Judged { after, answer: Answer { limit, remaining, wait, restored_in } }
 }
 
