@@ -64,9 +64,22 @@ pub(crate) struct Run<T> {
 #[allow(dead_code)]
 enum Owner<T> {
     /// A short run, or one under a checker that knows no pages.
-    Heap(Box<[T]>),
+    Heap(Heap<T>),
     #[cfg(not(any(miri, tollgate_loom)))]
     Pages(memmap2::MmapMut),
+}
+
+/// Values on the heap. Not as a box, which wherever it is moved to is the only way to its values:
+/// the run's own pointer would no longer be one.
+#[derive(Debug)]
+struct Heap<T>(NonNull<[T]>);
+
+impl<T> Drop for Heap<T> {
+    fn drop(&mut self) {
+        // SAFETY: `Run::new` leaked the box; it is freed here and nowhere else, and whoever borrowed
+        // from the run is gone.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
 // SAFETY: the values are owned by the run, and `T` is `Send`.
@@ -90,9 +103,8 @@ impl<T: Zeroed> Run<T> {
             return Err(BuildMemoryError { bytes, available: None });
         }
         values.extend((0..count).map(|_| T::zeroed()));
-        let mut values = values.into_boxed_slice();
-        let first = NonNull::from(&mut *values).cast();
-        Ok(Run { first, count, _owner: Owner::Heap(values) })
+        let values = NonNull::from(Box::leak(values.into_boxed_slice()));
+        Ok(Run { first: values.cast(), count, _owner: Owner::Heap(Heap(values)) })
     }
 
     /// Bytes of the values.
@@ -119,7 +131,7 @@ impl<T: Zeroed> Deref for Run<T> {
         // SAFETY:
         // * `first` points to `count` values, aligned, that the owner holds as long as `self`
         //   lives; moving `self` moves neither heap nor pages;
-        // * they are initialised: boxed as such, or zeroed by the system, which is valid by
+        // * they are initialised: on the heap as such, or zeroed by the system, which is valid by
         //   `Zeroed`;
         // * nobody holds a mutable reference to them after `new`.
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count) }
