@@ -39,6 +39,12 @@ cargo bench --locked --bench change -- --test
 step "models"
 ci/loom.sh
 
+step "mutants of the engine that the models must kill"
+ci/loom.sh mutants
+
+step "threads that stop inside a call"
+ci/stalls.sh
+
 step "fuzz targets compile"
 cargo check --locked --manifest-path fuzz/Cargo.toml
 

@@ -105,10 +105,9 @@ impl Counts {
             counter.fetch_add(1, Relaxed.at("stats/shared"));
         } else {
             // Relaxed, and no locked instruction: no other thread writes this slot.
-            counter.store(
-                counter.load(Relaxed.at("stats/own")).wrapping_add(1),
-                Relaxed.at("stats/own_store"),
-            );
+            let counted = counter.load(Relaxed.at("stats/own"));
+            // Relaxed: as above.
+            counter.store(counted.wrapping_add(1), Relaxed.at("stats/own_store"));
         }
     }
 

@@ -7,11 +7,11 @@
 #![cfg(tollgate_loom)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use loom::model::Builder;
-use loom::sync::Notify;
+use loom::sync::mpsc::{Receiver, Sender, channel};
 use loom::thread;
 use tollgate::probe::on_step;
 use tollgate::{Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota};
@@ -158,33 +158,33 @@ where
 }
 
 /// Opens a gate.
-pub struct Opener(Gate);
+pub struct Opener(Sender<()>);
 
-/// A gate that a thread waits at until another one opens it.
-#[derive(Clone)]
-pub struct Gate {
-    notify: Arc<Notify>,
-    /// The standard library's, hidden from loom: a notification may come when nobody has sent it.
-    is_open: Arc<AtomicBool>,
-}
+/// A gate that a thread waits at until another one opens it. It has to be opened in the end: who
+/// does not come to it waits when it is dropped. (A channel, as what loom calls a notification may
+/// come when nobody has sent it.)
+pub struct Gate(Receiver<()>);
 
 /// A gate that is shut.
 pub fn gate() -> (Opener, Gate) {
-    let gate = Gate { notify: Arc::new(Notify::new()), is_open: Arc::default() };
-    (Opener(gate.clone()), gate)
+    let (opener, gate) = channel();
+    (Opener(opener), Gate(gate))
 }
 
 impl Opener {
     pub fn open(self) {
-        self.0.is_open.store(true, Ordering::Relaxed);
-        self.0.notify.notify();
+        self.0.send(()).unwrap();
     }
 }
 
 impl Gate {
-    pub fn wait(self) {
-        while !self.is_open.load(Ordering::Relaxed) {
-            self.notify.wait();
+    pub fn wait(self) {}
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.0.recv().unwrap();
         }
     }
 }

@@ -7,9 +7,10 @@
 #![cfg(tollgate_loom)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::{Clock, KeyedLimiter, Limiter, Overflow, Quota};
-use tollgate_loom_tests::{SECOND, explore, left, one_state, race, takes, two_cells};
+use tollgate_loom_tests::{SECOND, debt, explore, left, one_state, race, takes, two_cells};
 
 const YEAR: u64 = 31_557_600 * SECOND;
 
@@ -66,16 +67,39 @@ fn two_charges_of_a_key_that_come_upon_the_renewal_share_one_token() {
 /// which it was not written. The key here would be refused for 27 years.
 #[test]
 fn a_helper_that_is_early_does_not_end_the_walk() {
-    explore("early helper", Some(3), || {
-        let limiter = two_cells(ONE_A_SECOND, Overflow::EvictNearest);
-        assert!(takes(&limiter, 1, EARLY));
+    explore("early helper", Some(2), || {
+        let limiter = two_cells(ONE_A_SECOND, Overflow::Refuse);
+        assert!(takes(&limiter, 1, EARLY) && takes(&limiter, 2, EARLY));
 
-        let renew = |l: &KeyedLimiter<u64>| left(l, 2, DUE);
-        let (fresh, admitted) = race(&limiter, renew, |l| takes(l, 3, EARLY));
-        assert!(fresh == 1 && admitted);
+        // A hit, so that nobody but the walk comes to the other key, unless it has become idle.
+        let renew = |l: &KeyedLimiter<u64>| left(l, 1, DUE);
+        assert_eq!(race(&limiter, renew, |l| takes(l, 3, EARLY)).0, 1);
 
         limiter.set_quota_at(Quota::per_minute(1).burst(1), DUE).unwrap();
-        assert!(takes(&limiter, 1, DUE));
+        assert!(takes(&limiter, 2, DUE));
+    });
+}
+
+/// A change of quota goes on where a helper has ended the walk of a renewal: it finds every word in
+/// the units that the helper left, and leaves none behind for the change after it.
+#[test]
+fn a_change_goes_on_from_where_a_helper_has_ended_the_walk() {
+    let quota = |seconds| Quota::new(1, Duration::from_secs(seconds)).burst(1);
+    explore("a change after a helper", Some(2), move || {
+        let limiter = two_cells(quota(1), Overflow::Refuse);
+        assert!(takes(&limiter, 1, EARLY) && takes(&limiter, 2, EARLY));
+        assert_eq!(left(&limiter, 1, DUE), 1);
+
+        let change = move |l: &KeyedLimiter<u64>| l.set_quota_at(quota(3), DUE).unwrap();
+        // The first call of a key helps, also if it is refused; it leaves no other trace.
+        let helper = |l: &KeyedLimiter<u64>| {
+            assert!(!l.check_at(&3, 2, DUE).is_allowed());
+            takes(l, 2, DUE)
+        };
+        assert!(race(&limiter, change, helper).1);
+
+        limiter.set_quota_at(quota(7), DUE).unwrap();
+        assert_eq!(debt(&limiter, 2, DUE), Duration::from_secs(7));
     });
 }
 

@@ -8,13 +8,12 @@
 #![cfg(tollgate_loom)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::probe::on_step;
 use tollgate::{KeyedLimiter, Overflow, Quota};
-use tollgate_loom_tests::{
-    NOW, SECOND, at_steps, debt, explore, gate, race, race_of_three, takes, two_cells,
-};
+use tollgate_loom_tests::{NOW, SECOND, at_steps, debt, explore, gate, race, takes, two_cells};
 
 const ONE: Quota = Quota::per_second(1).burst(1);
 const TWO: Quota = Quota::per_second(1).burst(2);
@@ -161,16 +160,20 @@ fn a_change_after_a_killed_insert_loses_no_charge() {
 }
 
 /// A first charge that another thread makes for a killed insert brings the new units into the cell:
-/// who meets it there knows them too.
+/// who meets it there knows them too. It is made by the thread that changes the quota, before its
+/// walk comes to the cell, so that only this charge can tell of the change.
 #[test]
 fn a_charge_for_a_killed_insert_brings_the_quota_along() {
-    explore("killed when committed, a change, two charges", Some(2), || {
+    explore("killed when committed, a change, two charges", Some(3), || {
         let limiter = two_cells(TWO, Overflow::EvictNearest);
         assert!(killed_at("committed", || takes(&limiter, 1, NOW)).is_none());
-        let change = |l: &KeyedLimiter<u64>| l.set_quota_at(slower(3), NOW).unwrap();
-        let charge = |l: &KeyedLimiter<u64>| takes(l, 1, NOW);
-        let (one, (), two) = race_of_three(&limiter, charge, change, charge);
-        assert!(one && two);
+        let charged = Arc::clone(&limiter);
+        let charge = move || assert!(takes(&charged, 1, NOW));
+        let change = move |l: &KeyedLimiter<u64>| {
+            at_steps([("walk begun", Box::new(charge))]);
+            l.set_quota_at(slower(3), NOW).unwrap();
+        };
+        assert!(race(&limiter, |l| takes(l, 1, NOW), change).0);
         assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(6));
     });
 }

@@ -204,13 +204,16 @@ impl Policy {
             let quota = self.quota();
             let layout = self.algorithm.lay_out(&quota, current.layout.shape);
             if let (None, Ok(layout)) = (current.read(now), layout) {
-                if mutant("renewal: walk started early") {
+                let is_early = mutant("renewal: walk started early");
+                if is_early {
                     walk.start();
                 }
                 self.begin_epoch(&mut change, &current, layout, &quota, now, walk);
                 step("published");
                 // After the publication, or a helper would find nothing to do and be counted.
-                walk.start();
+                if !is_early {
+                    walk.start();
+                }
             }
         }
         // Whoever finds the lock taken does not wait for it, but looks a few times whether the new

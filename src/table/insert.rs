@@ -128,12 +128,12 @@ impl Table {
     ) -> Option<Scan<'a>> {
         let mut scan = Scan::default();
         for (index, cell) in place.bucket.cells_from(place.home) {
-            // Acquire: as in `find`; the tag after it needs no more, but is the same load there.
-            let mut word = cell.word.load(Acquire.at("scan/word"));
+            // Acquire: as in `find`; the tag after it needs no more.
+            let load = || cell.word.load(Acquire.at("scan/word"));
+            let mut word = load();
             if word.is_live() && word.epoch() != terms.epoch() {
                 cell::translate(&cell.word, &self.policy);
-                // Acquire: as above.
-                word = cell.word.load(Acquire.at("scan/translated"));
+                word = load();
             }
             let victim = Victim { index, cell, word };
             if word.is_free() {

@@ -64,7 +64,7 @@ impl Ring<'_> {
                 // Release: brings the head that this stamp belongs to along. Pairs with the
                 // Acquire in `stamp`.
                 if mutant("ring: stamp stored") {
-                    slot.store(stamp, Release);
+                    slot.store(stamp, Relaxed);
                     continue;
                 }
                 slot.fetch_max(stamp, Release.at("ring/fill"));

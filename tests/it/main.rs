@@ -15,6 +15,7 @@
 mod boundaries;
 mod exact;
 mod histories;
+mod orderings;
 mod properties;
 mod reference;
 mod scenario;
