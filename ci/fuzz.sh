@@ -137,8 +137,10 @@ start() {
     if [[ $target == access_log ]]; then flags=(-max_len=8192); fi
     # Without coverage no input is worth keeping to libFuzzer, and it would go on from nothing.
     if [[ -n $is_plain ]]; then flags+=(-keep_seed=1); fi
-    # The option is cargo-fuzz's own.
-    ASAN_OPTIONS=detect_odr_violation=0 "$binaries/$target" "fuzz/corpus/$target" \
+    # The first option is cargo-fuzz's own; the second spares a sixth of the time, and looks for what
+    # safe code cannot do.
+    local asan=detect_odr_violation=0:detect_stack_use_after_return=0
+    ASAN_OPTIONS=$asan "$binaries/$target" "fuzz/corpus/$target" \
         -max_total_time="$seconds" -timeout="$seconds_per_input" -rss_limit_mb="$megabytes" \
         -artifact_prefix="fuzz/artifacts/$target/" -print_final_stats=1 "${flags[@]}" \
         >"$logs/$target" 2>&1 &

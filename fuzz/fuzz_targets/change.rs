@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use tollgate::{Algorithm, Clock, Decision, KeyedLimiter, Limiter, Quota, QuotaError};
 use tollgate_fuzz::course::Course;
+use tollgate_fuzz::crowd::Crowd;
 use tollgate_fuzz::fractions::Fractions;
-use tollgate_fuzz::reference::Reference;
 use tollgate_fuzz::script::{Script, Verb};
 use tollgate_fuzz::{TEN_YEARS, answer, builder, has_windows, is_bucket, most, reference};
 
@@ -76,43 +76,38 @@ impl Subject {
     }
 }
 
-/// What a key is held against.
-#[derive(Clone)]
-struct Key {
-    reference: Reference,
-    /// For buckets.
-    fractions: Option<Fractions>,
-}
-
 /// A subject and what it is held against.
 struct Trial {
     algorithm: Algorithm,
     subject: Subject,
-    keys: Vec<Key>,
+    crowd: Crowd,
+    /// For buckets, one for each key.
+    fractions: Vec<Fractions>,
     course: Course,
 }
 
 impl Trial {
     fn check(&mut self, key: u8, cost: u64) {
         let now = self.course.now;
-        // A decision renews the range of all keys.
-        self.keys.iter_mut().for_each(|key| key.reference.renew(now));
+        self.crowd.renew(now);
         let made = self.subject.check(key, cost, now);
         let ours = self.course.note(&made);
-        let Key { reference, fractions } = &mut self.keys[usize::from(key)];
-        let theirs = self.course.told(ours, reference.check(cost, now));
+        let theirs = self.course.told(ours, self.crowd.key(key).check(cost, now));
         assert_eq!(ours, theirs, "check {cost} of {key} at {now}");
         assert_eq!(made.limit(), most(self.algorithm, self.course.quota));
-        if let Some(fractions) = fractions.as_mut().filter(|_| ours.allowed && cost > 0) {
+        if let Some(fractions) = self.fractions.get_mut(usize::from(key))
+            && ours.allowed
+            && cost > 0
+        {
             assert!(fractions.takes(cost, now), "minted: {cost} of {key} at {now}, {fractions:?}");
         }
     }
 
     fn peek(&mut self, key: u8, cost: u64) {
         let now = self.course.now;
-        self.keys.iter_mut().for_each(|key| key.reference.renew(now));
+        self.crowd.renew(now);
         let ours = answer(&self.subject.peek(key, cost, now));
-        let theirs = self.keys[usize::from(key)].reference.peek(cost, now);
+        let theirs = self.crowd.key(key).peek(cost, now);
         assert_eq!(ours, self.course.told(ours, theirs), "peek {cost} of {key} at {now}");
     }
 
@@ -123,33 +118,30 @@ impl Trial {
             return;
         }
         if self.subject.set_quota(quota, now).is_ok() {
-            for Key { reference, fractions } in &mut self.keys {
-                reference.set_quota(quota, now);
-                fractions.iter_mut().for_each(|fractions| fractions.set_quota(quota, now));
-            }
+            self.crowd.set_quota(quota, now);
+            self.fractions.iter_mut().for_each(|fractions| fractions.set_quota(quota, now));
             self.course.quota = quota;
         }
     }
 
     fn step(&mut self, verb: Verb, key: u8, cost: u64, quotas: &[Quota]) {
         let now = self.course.now;
-        let fractions = self.keys.iter_mut().filter_map(|key| key.fractions.as_mut());
-        fractions.for_each(|fractions| fractions.see(now));
+        self.fractions.iter_mut().for_each(|fractions| fractions.see(now));
         match verb {
             Verb::Check => self.check(key, cost),
             Verb::Peek => self.peek(key, cost),
-            Verb::Refund | Verb::Reset => {
-                self.keys.iter_mut().for_each(|key| key.reference.renew(now));
-                let Key { reference, fractions } = &mut self.keys[usize::from(key)];
-                if verb == Verb::Reset {
-                    self.subject.reset(key, now);
-                    reference.reset();
-                    fractions.iter_mut().for_each(Fractions::reset);
-                } else {
-                    self.subject.refund(key, cost, now);
-                    reference.refund(cost, now);
-                    fractions.iter_mut().for_each(|one| one.refund(cost, now));
-                }
+            Verb::Refund => {
+                self.crowd.renew(now);
+                self.subject.refund(key, cost, now);
+                self.crowd.key(key).refund(cost, now);
+                let fractions = self.fractions.get_mut(usize::from(key));
+                fractions.into_iter().for_each(|fractions| fractions.refund(cost, now));
+            }
+            Verb::Reset => {
+                self.crowd.renew(now);
+                self.subject.reset(key, now);
+                self.crowd.key(key).reset();
+                self.fractions.get_mut(usize::from(key)).into_iter().for_each(Fractions::reset);
             }
             Verb::SetQuota(index) => self.set_quota(quotas[index]),
             // There and back, in force for no time at all.
@@ -158,7 +150,7 @@ impl Trial {
                 self.set_quota(quotas[index]);
                 self.set_quota(before);
             }
-            Verb::CheckMany => (0..self.keys.len() as u8).for_each(|key| self.check(key, 1)),
+            Verb::CheckMany => (0..self.subject.keys()).for_each(|key| self.check(key, 1)),
         }
         self.peek(key, 1);
     }
@@ -167,10 +159,14 @@ impl Trial {
 fuzz_target!(|script: Script| {
     let Some(subject) = Subject::new(&script) else { return };
     let (algorithm, quota) = (script.algorithm, script.quotas[0]);
-    let fractions = is_bucket(algorithm).then(|| Fractions::new(quota));
-    let key = Key { reference: reference(&script), fractions };
-    let keys = vec![key; usize::from(subject.keys())];
-    let mut trial = Trial { algorithm, subject, keys, course: Course::new(algorithm, quota) };
+    let counted = if is_bucket(algorithm) { subject.keys() } else { 0 };
+    let mut trial = Trial {
+        algorithm,
+        subject,
+        crowd: Crowd::new(reference(&script)),
+        fractions: vec![Fractions::new(quota); counted.into()],
+        course: Course::new(algorithm, quota),
+    };
     for step in &script.steps {
         let cost = trial.course.take(step);
         let key = step.key % trial.subject.keys();

@@ -25,6 +25,10 @@ pub struct Fractions {
     spent: BigRational,
     /// By how much a spell may have begun early, in tokens.
     early: BigRational,
+    /// Tokens taken in all: no more can be owed.
+    taken: BigInt,
+    /// The largest debt that is not cut.
+    owed_max: BigRational,
 }
 
 fn ratio(number: impl Into<BigInt>) -> BigRational {
@@ -35,6 +39,14 @@ fn rate(quota: Quota) -> BigRational {
     BigRational::new(quota.limit().into(), quota.period().as_nanos().into())
 }
 
+/// What comes back in the nine years after which a debt is cut. Where nothing comes back, none is.
+fn owed_max(quota: Quota) -> BigRational {
+    match quota.limit() {
+        0 => ratio(u64::MAX) * ratio(u64::MAX),
+        _ => rate(quota) * ratio(OWED_MAX),
+    }
+}
+
 /// What passes in the two nanoseconds that a unit lasts at the most, or the one token that it is at
 /// the most.
 fn unit(quota: Quota) -> BigRational {
@@ -43,8 +55,9 @@ fn unit(quota: Quota) -> BigRational {
 
 impl Fractions {
     pub fn new(quota: Quota) -> Fractions {
-        let (spent, early) = (BigRational::zero(), unit(quota));
-        Fractions { quota, origin: 0, latest: 0, spent, early }
+        let (early, owed_max) = (unit(quota), owed_max(quota));
+        let (spent, taken) = (BigRational::zero(), BigInt::zero());
+        Fractions { quota, origin: 0, latest: 0, spent, early, taken, owed_max }
     }
 
     /// Tokens earned back since the line began.
@@ -60,8 +73,8 @@ impl Fractions {
     /// Comes to know of a moment, whatever is done at it.
     pub fn see(&mut self, now: u64) {
         self.latest = self.latest.max(now);
-        if self.quota.limit() > 0 {
-            let most = self.line(self.latest) + rate(self.quota) * ratio(OWED_MAX);
+        if self.owed_max < ratio(self.taken.clone()) {
+            let most = self.line(self.latest) + &self.owed_max;
             self.spent = self.spent.clone().min(most);
         }
     }
@@ -74,6 +87,7 @@ impl Fractions {
         let most = ratio(self.quota.burst_size()) + &self.early + rounding;
         let is_there = self.owed() + ratio(cost) <= most;
         self.spent = self.spent.clone().max(self.line(now)) + ratio(cost);
+        self.taken += cost;
         is_there
     }
 
@@ -86,6 +100,7 @@ impl Fractions {
 
     pub fn reset(&mut self) {
         self.spent = BigRational::zero();
+        self.taken = BigInt::zero();
     }
 
     pub fn set_quota(&mut self, quota: Quota, now: u64) {
@@ -95,7 +110,7 @@ impl Fractions {
             self.origin = self.origin.max(now);
         }
         self.early = self.early.clone().max(unit(quota));
-        self.quota = quota;
+        (self.quota, self.owed_max) = (quota, owed_max(quota));
         self.see(now);
     }
 }

@@ -335,9 +335,9 @@ impl Bucket {
         self.spent.clone().max(self.clock(origin, now))
     }
 
-    /// The wait until the clock comes to `target`.
-    fn wait(&self, origin: u64, now: u64, target: &BigInt) -> Option<u64> {
-        if *target <= self.clock(origin, now) {
+    /// The wait at `now`, which is `clock`, until the clock comes to `target`.
+    fn wait(&self, origin: u64, now: u64, clock: &BigInt, target: &BigInt) -> Option<u64> {
+        if target <= clock {
             return Some(0);
         }
         if self.slope.is_zero() {
@@ -351,7 +351,9 @@ impl Bucket {
 
     fn peek(&self, algorithm: Algorithm, origin: u64, cost: u64, now: u64) -> Answer {
         let clock = self.clock(origin, now);
-        let start = self.start(origin, now);
+        let start = self.spent.clone().max(clock.clone());
+        let wait = |target: &BigInt| self.wait(origin, now, &clock, target);
+        let reset_after = wait(&start);
         let units = &self.unit * cost;
         let end = &start + &units;
         let allowed = cost == 0 || &end - &clock <= self.room;
@@ -361,13 +363,11 @@ impl Bucket {
             retry_after: match allowed {
                 true => Some(0),
                 false if units > self.room => None,
-                false => self.wait(origin, now, &(&end - &self.room)),
+                false => wait(&(&end - &self.room)),
             },
-            reset_after: self.wait(origin, now, &start),
+            reset_after,
             delay: match algorithm {
-                Algorithm::LeakyBucket if allowed && cost > 0 => {
-                    self.wait(origin, now, &start).unwrap_or(u64::MAX)
-                }
+                Algorithm::LeakyBucket if allowed && cost > 0 => reset_after.unwrap_or(u64::MAX),
                 _ => 0,
             },
         }
