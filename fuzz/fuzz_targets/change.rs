@@ -8,7 +8,7 @@ use tollgate_fuzz::course::Course;
 use tollgate_fuzz::crowd::Crowd;
 use tollgate_fuzz::fractions::Fractions;
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{TEN_YEARS, answer, builder, has_windows, is_bucket, most, reference};
+use tollgate_fuzz::{answer, builder, is_bucket, is_followed, most, reference};
 
 /// Few enough keys for a bucket: none is forgotten, and every change finds them all.
 const KEYS: u8 = 4;
@@ -113,8 +113,7 @@ impl Trial {
 
     fn set_quota(&mut self, quota: Quota) {
         let now = self.course.now;
-        let is_far_back = self.course.latest - now > TEN_YEARS;
-        if has_windows(self.algorithm) && is_far_back {
+        if !is_followed(self.algorithm, &self.course, quota) {
             return;
         }
         if self.subject.set_quota(quota, now).is_ok() {

@@ -13,7 +13,7 @@ use tollgate_fuzz::course::Course;
 use tollgate_fuzz::crowd::Crowd;
 use tollgate_fuzz::reference::{Answer, Reference};
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{TEN_YEARS, answer, has_windows, is_bucket, most, reference};
+use tollgate_fuzz::{answer, is_bucket, is_followed, most, reference};
 
 /// Three times what a bucket holds.
 const KEYS: u8 = 96;
@@ -150,12 +150,13 @@ impl Trial<'_> {
         assert!(live.len() >= CELLS, "evicted with room for {} more", CELLS - live.len());
         let mut is_gone = |&&(key, _): &&(u8, Option<u64>)| {
             let ours = answer(&self.limiter.peek_at(&key, 1, now));
-            ours != self.crowd.key(key).peek(1, now)
+            ours != self.course.told(ours, self.crowd.key(key).peek(1, now))
         };
         let gone: Vec<_> = live.iter().filter(&mut is_gone).copied().collect();
         let [(key, wait)] = gone[..] else { panic!("evicted: {gone:?}") };
         let ours = answer(&self.limiter.peek_at(&key, 1, now));
-        assert_eq!(ours, self.crowd.unseen().peek(1, now), "{key} is not forgotten");
+        let theirs = self.course.told(ours, self.crowd.unseen().peek(1, now));
+        assert_eq!(ours, theirs, "{key} is not forgotten");
         if self.script.buckets == 1 && is_bucket(self.script.algorithm) {
             let nearest = live.iter().filter_map(|&(_, wait)| wait).min();
             assert_eq!(wait, nearest, "{key} is not the nearest");
@@ -180,14 +181,12 @@ impl Trial<'_> {
         let wait = answer(made).retry_after;
         if overflow == Overflow::Refuse && self.script.buckets == 1 {
             let told = |theirs| self.course.told_wait(wait, theirs);
-            let waits = || live.iter().map(|&(_, wait)| wait);
-            let first = told(waits().flatten().min());
-            match is_bucket(self.script.algorithm) {
-                true => assert_eq!(wait, first, "until a cell falls idle"),
+            let mut waits = live.iter().map(|&(_, wait)| wait);
+            if is_bucket(self.script.algorithm) {
+                assert_eq!(wait, told(waits.flatten().min()), "until a cell falls idle");
+            } else {
                 // A window's nearest is the one with the smallest word.
-                false => {
-                    assert!(waits().any(|one| told(one) == wait), "until some cell falls idle")
-                }
+                assert!(waits.any(|one| told(one) == wait), "until some cell falls idle");
             }
         }
     }
@@ -239,8 +238,7 @@ impl Trial<'_> {
 
     fn set_quota(&mut self, index: usize) {
         let (quota, now) = (self.script.quotas[index], self.course.now);
-        let is_far_back = self.course.latest - now > TEN_YEARS;
-        if has_windows(self.script.algorithm) && is_far_back {
+        if !is_followed(self.script.algorithm, &self.course, quota) {
             return;
         }
         if self.limiter.set_quota_at(quota, now).is_ok() {
@@ -251,9 +249,14 @@ impl Trial<'_> {
 
     fn step(&mut self, verb: Verb, key: u8, cost: u64) {
         let now = self.course.now;
-        let ask = |quota| Ask { key, cost, quota };
+        let quota = match verb {
+            // Under a limit of 0 time stands still for the key, but not for the calls.
+            Verb::CheckWith(index) if self.course.quota.limit() > 0 => Some(index),
+            _ => None,
+        };
+        let quota = quota.filter(|_| self.script.algorithm == Algorithm::Gcra);
         match verb {
-            Verb::Check => self.check(ask(None)),
+            Verb::Check | Verb::CheckWith(_) => self.check(Ask { key, cost, quota }),
             Verb::Peek => self.peek(key, cost),
             Verb::Refund => {
                 self.begin();
@@ -266,13 +269,6 @@ impl Trial<'_> {
                 self.crowd.key(key).reset();
             }
             Verb::SetQuota(index) => self.set_quota(index),
-            // Under a limit of 0 time stands still for the key, but not for the calls.
-            Verb::CheckWith(index)
-                if self.script.algorithm == Algorithm::Gcra && self.course.quota.limit() > 0 =>
-            {
-                self.check(ask(Some(index)));
-            }
-            Verb::CheckWith(_) => self.check(ask(None)),
             Verb::CheckMany => {
                 let count = (cost % 40) as u8;
                 let keys = (0..count).map(|step| (key + step) % KEYS);

@@ -7,7 +7,7 @@ use tollgate::{Algorithm, Limiter};
 use tollgate_fuzz::course::Course;
 use tollgate_fuzz::reference::Reference;
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{TEN_YEARS, answer, builder, has_windows, most, reference};
+use tollgate_fuzz::{answer, builder, is_followed, most, reference};
 
 /// Both limiters, asked alike.
 struct Pair {
@@ -51,8 +51,7 @@ impl Pair {
                 self.reference.reset();
             }
             Verb::SetQuota(index) => {
-                let is_far_back = self.course.latest - now > TEN_YEARS;
-                if has_windows(self.algorithm) && is_far_back {
+                if !is_followed(self.algorithm, &self.course, quotas[index]) {
                     return;
                 }
                 if self.limiter.set_quota_at(quotas[index], now).is_ok() {

@@ -69,7 +69,7 @@ fn write_script(case: &Value, algorithm: u8, overflow: u8) -> Vec<u8> {
             Some("refund") => 8,
             Some("set_quota") => {
                 changes += 1;
-                11 | changes << 4
+                11 + 16 * changes
             }
             _ => 0,
         };

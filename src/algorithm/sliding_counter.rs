@@ -145,7 +145,8 @@ pub(crate) fn translate(translation: &Translation, time: u64) -> u64 {
         None => (previous, current, 0),
         Some(0) => (previous, current, from.phase),
         Some(1) => (current, 0, from.phase),
-        Some(_) => (0, 0, from.phase),
+        // Nothing is in sight, not even what may be any.
+        Some(_) => return pack(translation.window_of(index), 0, 0, to.count_bits),
     };
     let settled = View { index, previous, current, elapsed }.in_sight(from.unit) + current;
     let (full, new_full) = (mask(from.count_bits / 2), mask(to.count_bits / 2));

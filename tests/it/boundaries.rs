@@ -455,6 +455,19 @@ fn flipping_the_window_mints_nothing() {
     }
 }
 
+/// Windows of a nanosecond hold no counts at all: what was idle before them is idle after.
+#[test]
+fn switching_windows_off_and_on_keeps_idle_keys_idle() {
+    for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingWindowCounter] {
+        let limiter = limiter(algorithm, Quota::per_hour(10));
+        let later = 100 * 3_600 * SECOND;
+        limiter.set_quota_at(Quota::new(0, Duration::from_nanos(1)), later).unwrap();
+        assert!(!limiter.check_at(1, later).is_allowed());
+        limiter.set_quota_at(Quota::per_hour(10), later + SECOND).unwrap();
+        assert_eq!(limiter.check_at(1, later + SECOND).remaining(), 9, "{algorithm:?}");
+    }
+}
+
 /// A word that lies decades ahead of a clock that went back stays within its field.
 #[test]
 fn windows_far_ahead_are_translated() {

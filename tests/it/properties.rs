@@ -309,6 +309,31 @@ proptest! {
         }
     }
 
+    /// 1 for calls that bring a quota, between those that do not.
+    #[test]
+    fn a_quota_per_call_answers_as_the_reference(
+        quotas in prop::collection::vec(arb_quota(), 1..5),
+        steps in prop::collection::vec((arb_move(true), 0..8_usize, 1..5_u64), 1..60),
+    ) {
+        let own = quotas[0];
+        // Under a limit of 0 the limiter's own time stands still, and that of the calls does not.
+        prop_assume!(own.limit() > 0);
+        let limiter: KeyedLimiter<u16> = small_table(Algorithm::Gcra, own, 0);
+        let mut reference = Reference::new(Algorithm::Gcra, own);
+        let mut now = 0;
+        for (by, quota, cost) in steps {
+            now = moved(now, by);
+            let (ours, theirs) = match quotas.get(quota) {
+                Some(&quota) => (
+                    limiter.check_with_at(&7, cost, quota, now).unwrap(),
+                    reference.check_with(cost, quota, now),
+                ),
+                None => (limiter.check_at(&7, cost, now), reference.check(cost, now)),
+            };
+            prop_assert_eq!(answer(&ours), theirs, "check {} at {}", cost, now);
+        }
+    }
+
     /// 3, 5: a bucket of 31 cells for 60 keys.
     #[test]
     fn forgetting_idle_keys_changes_no_answer(
