@@ -567,7 +567,8 @@ impl Window {
         };
         // The engine's fields have an end: a count that fills its own may be any from then on.
         let (full, new_full) = (count_max(algorithm, old), count_max(algorithm, new));
-        let was_full = view.current >= full || view.previous >= full;
+        let has_previous = algorithm != Algorithm::FixedWindow;
+        let was_full = view.current >= full || (has_previous && view.previous >= full);
         let (index, previous) = (moment / new, BigInt::zero());
         match algorithm {
             Algorithm::FixedWindow => {
