@@ -6,7 +6,7 @@ use crate::algorithm::Answer;
 use crate::algorithm::sliding_log::{self, Ask, Judged};
 use crate::decision::{Outcome, Verdict};
 use crate::policy::Policy;
-use crate::probe::{Site, mutant};
+use crate::probe::{Site, mutant, step};
 use crate::sync::Atomic;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::table::Ring;
@@ -30,6 +30,7 @@ pub(crate) fn charge(cell: &Atomic<Word>, word: Word, after: Option<u64>, epoch:
     match after {
         Some(after) => {
             let next = word.at(after, epoch);
+            step("swap");
             // Release: a helper's first charge carries the epoch out of a tentative word, and a
             // reader of this word must then see that epoch's terms. Pairs with the Acquire load
             // of the word. The failure is Relaxed: the word is loaded anew.

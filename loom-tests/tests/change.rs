@@ -121,9 +121,8 @@ fn a_second_change_keeps_a_charge_that_is_under_way() {
     });
 }
 
-/// A call is stopped, and goes on after two changes, when the parity of the epoch is what it was
-/// and the key stands at the same time as before, in other units: seven tokens of one second, of
-/// which six are paid, are one token of seven. What the call takes is a token of the new units.
+/// A call is stopped, and goes on after two changes, when the parity of the epoch is what it was:
+/// what it takes is a token of the new units.
 #[test]
 fn a_call_that_sleeps_through_two_changes_does_not_charge_in_old_units() {
     let quota = |seconds| Quota::new(1, Duration::from_secs(seconds)).burst(10);
@@ -137,14 +136,64 @@ fn a_call_that_sleeps_through_two_changes_does_not_charge_in_old_units() {
         assert!(race(&limiter, |l| l.check_at(1, 0).is_allowed(), changes).0);
         assert_eq!(owes(&limiter, 6 * SECOND), Duration::from_secs(14));
     });
-    explore("two changes: charge of a key", Some(1), move || {
+}
+
+/// The same where the call stops just before its swap. For some debts the key then stands at the
+/// very same time as before, in other units; which, depends on the units, so all are tried.
+#[test]
+fn a_swap_that_sleeps_through_two_changes_fails() {
+    let quota = |seconds| Quota::new(1, Duration::from_secs(seconds)).burst(30);
+    for owed in 1..25 {
+        explore(&format!("two changes: swap on a debt of {owed}"), Some(0), move || {
+            let limiter = one_state(quota(1));
+            assert!(limiter.check_at(owed, 0).is_allowed());
+            let (stopped, is_stopped) = gate();
+            let (changed, is_changed) = gate();
+            let now = (owed - 1) * SECOND;
+            let changes = move |l: &Limiter| {
+                is_stopped.wait();
+                l.set_quota_at(quota(3), now).unwrap();
+                l.set_quota_at(quota(7), now).unwrap();
+                changed.open();
+            };
+            let charge = move |l: &Limiter| {
+                let sleep = || {
+                    stopped.open();
+                    is_changed.wait();
+                };
+                at_steps([("swap", Box::new(sleep))]);
+                l.check_at(1, 0).is_allowed()
+            };
+            assert!(race(&limiter, changes, charge).1);
+            assert_eq!(owes(&limiter, now), Duration::from_secs(14));
+        });
+    }
+}
+
+/// A call on a key stops before it looks for the key, and has terms of two changes ago.
+#[test]
+fn a_call_that_sleeps_before_it_finds_its_key_takes_the_terms_in_force() {
+    let quota = |seconds| Quota::new(1, Duration::from_secs(seconds)).burst(10);
+    explore("two changes: charge of a key", Some(2), move || {
         let limiter = two_cells(quota(1), Overflow::EvictNearest);
         assert!(limiter.check_at(&1, 7, 0).is_allowed());
+        let (stopped, is_stopped) = gate();
+        let (changed, is_changed) = gate();
         let changes = move |l: &KeyedLimiter<u64>| {
+            is_stopped.wait();
             l.set_quota_at(quota(3), 6 * SECOND).unwrap();
             l.set_quota_at(quota(7), 6 * SECOND).unwrap();
+            changed.open();
         };
-        assert!(race(&limiter, |l| takes(l, 1, 0), changes).0);
+        let charge = move |l: &KeyedLimiter<u64>| {
+            let sleep = || {
+                stopped.open();
+                is_changed.wait();
+            };
+            at_steps([("terms loaded", Box::new(sleep))]);
+            takes(l, 1, 0)
+        };
+        assert!(race(&limiter, changes, charge).1);
         assert_eq!(debt(&limiter, 1, 6 * SECOND), Duration::from_secs(14));
     });
 }
@@ -252,5 +301,21 @@ fn a_first_call_that_comes_to_a_change_brings_the_quota_along() {
         limiter.set_quota_at(slower(7), NOW).unwrap();
         // The insert may have found the key, and so no cause to change the quota.
         assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(14));
+    });
+}
+
+/// Two changes come while a thread asks which quota is in force: it is told of one of the three,
+/// whole.
+#[test]
+fn a_quota_is_never_seen_torn() {
+    explore("two changes: the quota in force", Some(2), || {
+        let quota = |tokens| Quota::per_second(tokens).burst(10 * tokens);
+        let limiter = one_state(quota(1));
+        let changes = move |l: &Limiter| {
+            l.set_quota_at(quota(2), NOW).unwrap();
+            l.set_quota_at(quota(4), NOW).unwrap();
+        };
+        let (seen, ()) = race(&limiter, |l| l.quota(), changes);
+        assert!([1, 2, 4].map(quota).contains(&seen), "{seen:?}");
     });
 }

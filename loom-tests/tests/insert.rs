@@ -144,3 +144,39 @@ fn a_cell_that_was_given_up_is_the_next_keys_own() {
         assert_eq!(left(&limiter, 1, NOW), 0);
     });
 }
+
+/// An insert stops with its tag in the cell of an idle key, and another one has been committed
+/// meanwhile: that the idle key was a member says nothing of the key that is coming.
+#[test]
+fn a_tag_that_is_not_committed_is_nobodys() {
+    explore("insert: a tag in an idle key's cell", Some(3), || {
+        let limiter = two_cells(ONE, Overflow::Refuse);
+        assert!(takes(&limiter, 1, NOW - SECOND) && takes(&limiter, 2, NOW - SECOND));
+        let (taken, is_taken) = gate();
+        let (inserted, is_inserted) = gate();
+        let (tagged, is_tagged) = gate();
+        let (refused, is_refused) = gate();
+        let stops = move |l: &KeyedLimiter<u64>| {
+            let when_taken = || {
+                taken.open();
+                is_inserted.wait();
+            };
+            let when_tagged = || {
+                tagged.open();
+                is_refused.wait();
+            };
+            at_steps([("taken", Box::new(when_taken)), ("tentative", Box::new(when_tagged))]);
+            takes(l, 3, NOW)
+        };
+        let goes_on = move |l: &KeyedLimiter<u64>| {
+            is_taken.wait();
+            let first = takes(l, 3, NOW);
+            inserted.open();
+            is_tagged.wait();
+            let second = takes(l, 3, NOW);
+            refused.open();
+            (first, second)
+        };
+        assert_eq!(race(&limiter, goes_on, stops), ((true, false), false));
+    });
+}

@@ -9,6 +9,7 @@
 #![cfg(tollgate_loom)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::{Algorithm, KeyedLimiter, Limiter, Overflow, Quota};
 use tollgate_loom_tests::{NOW, SECOND, explore, left, one_state_of, race, takes, two_cells_of};
@@ -109,6 +110,32 @@ fn a_call_that_fits_is_not_refused_for_newer_stamps() {
         let (here, there) = race(&limiter, |l| admits(l, 1, at(0)), twice);
         assert!(here && there == (true, true), "here: {here}, there: {there:?}");
         assert!(!admits(&limiter, 1, at(999)) && admits(&limiter, 1, at(1_000)));
+    });
+}
+
+/// A thread whose clock is behind comes second: its token counts as long as the one that is there,
+/// or the log would be forgotten while that one counts.
+#[test]
+fn stamps_do_not_fall() {
+    explore("log: two charges, one behind", None, || {
+        let limiter = log(3, &[]);
+        let both = race(&limiter, |l| admits(l, 1, at(500)), |l| admits(l, 1, at(100)));
+        assert_eq!(both, (true, true));
+        let left = limiter.peek_at(1, at(1_200)).remaining();
+        assert!(left <= 2 && limiter.peek_at(1, at(1_500)).remaining() == 3, "{left}");
+    });
+}
+
+/// A longer window comes into force, and what had expired stays expired. A token that a slow clock
+/// spends after that is none of them.
+#[test]
+fn a_slow_clock_spends_no_expired_tokens_after_a_change() {
+    explore("log: a longer window and a slow clock", None, || {
+        let limiter = log(2, &[]);
+        limiter.set_quota_at(Quota::new(2, Duration::from_secs(2)), NOW + 10 * SECOND).unwrap();
+        let charge = |l: &Limiter| admits(l, 1, NOW);
+        assert_eq!(race(&limiter, charge, charge), (true, true));
+        assert!(!admits(&limiter, 1, NOW));
     });
 }
 

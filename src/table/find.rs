@@ -20,7 +20,7 @@ use crate::algorithm::sliding_log::Ask;
 use crate::algorithm::{Algorithm, Answer, fixed_window, sliding_counter, token_bucket};
 use crate::cell::{self, Attempt};
 use crate::decision::{Decision, Outcome, Verdict};
-use crate::probe::{Site, mutant};
+use crate::probe::{Site, mutant, step};
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::table::bucket::Cell;
 use crate::table::{CELLS, Call, Place, Ring, Table};
@@ -115,6 +115,7 @@ impl Table {
     #[allow(clippy::inline_always, reason = "measured: the terms go through memory otherwise")]
     fn attempt<R: Rule>(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
         let terms = self.policy.load();
+        step("terms loaded");
         if let Some(reading) = R::read(&terms, now).filter(|_| cost > 0) {
             for cell in place.home_cells() {
                 // The loads are those of `find`, in its order, for its reasons: Relaxed is the
