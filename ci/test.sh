@@ -49,5 +49,8 @@ step "fuzzing, a first part"
 (cd fuzz && cargo fmt --check)
 ci/fuzz.sh 15
 
+step "races under Miri, where there is a nightly toolchain"
+ci/sanitize.sh --brief miri
+
 step "the comparison compiles"
 cargo check --locked --manifest-path benches/compare/Cargo.toml

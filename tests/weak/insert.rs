@@ -87,3 +87,18 @@ fn what_is_forgotten_in_a_full_bucket_is_counted() {
         assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(1));
     }
 }
+
+/// Two threads bring one new key, for which a key that has nothing left is evicted: neither is
+/// refused for what that one owed.
+#[test]
+fn a_new_key_is_not_refused_for_the_debt_of_the_evicted_one() {
+    let limiter = buckets(1, Algorithm::TokenBucket, TWO, Overflow::EvictNearest);
+    fill(&limiter, 100, 2, NOW);
+    for round in rounds(9) {
+        // Each time another key is the nearest to idle.
+        let (now, key) = (NOW + round + 1, 1_000 + round);
+        let charge = || takes(&limiter, key, now);
+        assert_eq!(race(charge, charge), (true, true));
+        assert_eq!(debt(&limiter, key, now), Duration::from_secs(2));
+    }
+}
