@@ -2,13 +2,15 @@
 #
 # Runs the loom models of loom-tests/.
 #
-#   ci/loom.sh [repaired|published|all|mutants]        (default: all)
+#   ci/loom.sh [repaired|published|all|mutants|deep]        (default: all)
 #
 #   repaired    on loom with loom-tests/repair/load-then-swap.patch applied
 #   published   on loom as it comes from the registry
 #   all         one after the other
 #   mutants     on repaired loom: the engine is broken in every way that
 #               loom-tests/mutants.txt lists, and the model named there must fail
+#   deep        on repaired loom, and no model with a bound below three
+#               preemptions: hours
 #
 # Published loom leaves out the executions in which a thread's store overtakes
 # another thread's load, if the storing thread has loaded the same atomic just
@@ -28,8 +30,8 @@ say() { printf '\n== %s\n' "$*"; }
 die() { printf '\nloom: FAILED: %s\n' "$*" >&2; exit 1; }
 
 mode=${1:-all}
-if [[ $# -gt 1 || ! $mode =~ ^(repaired|published|all|mutants)$ ]]; then
-    echo "usage: ci/loom.sh [repaired|published|all|mutants]" >&2
+if [[ $# -gt 1 || ! $mode =~ ^(repaired|published|all|mutants|deep)$ ]]; then
+    echo "usage: ci/loom.sh [repaired|published|all|mutants|deep]" >&2
     exit 2
 fi
 
@@ -246,10 +248,14 @@ if [[ $mode == mutants ]]; then
     run_mutants
     exit
 fi
+if [[ $mode == deep ]]; then
+    export TOLLGATE_LOOM_DEEP=1
+fi
 if [[ $mode != published ]]; then run_all repaired; fi
-if [[ $mode != repaired ]]; then run_all published; fi
+if [[ $mode == published || $mode == all ]]; then run_all published; fi
 
 case $mode in
+    deep) say "loom: all models passed on repaired loom, at three preemptions or more" ;;
     repaired) say "loom: all models passed on repaired loom" ;;
     published) say "loom: all models passed on published loom, which does not explore every race" ;;
     all) say "loom: all models passed on repaired loom and on published loom" ;;

@@ -40,8 +40,8 @@ pub fn published() -> bool {
 ///
 /// `preemptions` bounds how often an execution may take the processor away from
 /// a thread that could have gone on; `None` sets no bound. The environment
-/// variable `LOOM_MAX_PREEMPTIONS` can lower the bound of every model, and raises
-/// none.
+/// variable `LOOM_MAX_PREEMPTIONS` can lower the bound of every model, and
+/// `TOLLGATE_LOOM_DEEP` raises those that are lower than three to three.
 ///
 /// `LOOM_MAX_PERMUTATIONS` and `LOOM_MAX_DURATION` have no effect. With them
 /// loom stops early and still reports success, and a return from this function
@@ -61,6 +61,8 @@ where
     // `Builder::new` takes a bound from the environment. It is an upper
     // one, as many models would not end beyond the bound they were written with.
     let mut builder = Builder::new();
+    let is_deep = std::env::var_os("TOLLGATE_LOOM_DEEP").is_some();
+    let preemptions = preemptions.map(|bound| if is_deep { bound.max(3) } else { bound });
     builder.preemption_bound = builder.preemption_bound.into_iter().chain(preemptions).min();
     builder.max_branches = BRANCHES;
     builder.max_permutations = None;

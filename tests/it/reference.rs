@@ -310,22 +310,36 @@ impl Bucket {
             && self.room <= BigInt::from(ROOM_MAX)
     }
 
+    /// The slope as the engine has it: rounded up to 2^-128.
+    fn slope_rounded(&self) -> BigRational {
+        let finest = BigInt::one() << 128;
+        let scaled = self.slope.numer() * &finest;
+        let rounded = (scaled + self.slope.denom() - 1) / self.slope.denom();
+        // Not reduced, as that takes long.
+        BigRational::new_raw(rounded, finest)
+    }
+
+    /// The slope that the clock goes by. On a line that began within a unit, at 2^-64 parts of it, a
+    /// unit may end at the very nanosecond at which what the slope is rounded by makes the difference.
+    fn slope_of_clock(&self) -> BigRational {
+        if self.base.is_integer() { self.slope.clone() } else { self.slope_rounded() }
+    }
+
     /// The clock as the engine hands it on when the quota changes: 2^-64 of a unit, rounded up, of
-    /// what its slope can tell, which is rounded to 2^-128.
+    /// what its slope can tell.
     fn handed_on(&self, origin: u64, now: u64) -> BigRational {
-        let (finest, parts) = (BigInt::one() << 128, BigRational::from(BigInt::one() << 64));
+        let finest = BigInt::one() << 128;
+        let parts = BigRational::from(BigInt::one() << 64);
         let elapsed = BigRational::from(BigInt::from(now.saturating_sub(origin)));
-        let finest = BigRational::from(finest);
-        let slope = (&self.slope * &finest).ceil() / &finest;
-        let clock = &self.base + &elapsed * slope;
+        let clock = &self.base + &elapsed * self.slope_rounded();
         let whole = clock.floor();
-        let fraction = (clock - &whole - elapsed / finest).max(BigRational::zero());
+        let fraction = (clock - &whole - elapsed / BigRational::from(finest)).max(BigRational::zero());
         whole + (fraction * &parts).ceil() / parts
     }
 
     /// In integers, as fractions take long to be reduced.
     fn clock(&self, origin: u64, now: u64) -> BigInt {
-        let (base, slope) = (&self.base, &self.slope);
+        let (base, slope) = (&self.base, self.slope_of_clock());
         let elapsed = BigInt::from(now.saturating_sub(origin));
         let units = base.numer() * slope.denom() + elapsed * slope.numer() * base.denom();
         units / (base.denom() * slope.denom())
@@ -343,7 +357,7 @@ impl Bucket {
         if self.slope.is_zero() {
             return None;
         }
-        let (base, slope) = (&self.base, &self.slope);
+        let (base, slope) = (&self.base, self.slope_of_clock());
         let left = (target * base.denom() - base.numer()) * slope.denom();
         let per_nano = slope.numer() * base.denom();
         nanos(&((left + &per_nano - 1) / per_nano + origin - now))
