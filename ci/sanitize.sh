@@ -5,8 +5,8 @@
 #   ci/sanitize.sh [--brief] [--require] [miri|thread|address|all] [SEEDS]
 #
 #   miri       Miri: undefined behaviour and leaks in the unit tests and in
-#              tests/weak, then tests/weak and the histories of tests/it under
-#              so many seeds (64 unless another number is given)
+#              tests/weak, then tests/weak and histories of tests/it under so
+#              many seeds (64 unless another number is given)
 #   thread     ThreadSanitizer, with a standard library that is instrumented too
 #   address    AddressSanitizer, which looks for leaks as well
 #   all        one after the other (the default)
@@ -203,9 +203,11 @@ run_seeds() {
     printf '\nRUSTFLAGS="%s"\nMIRIFLAGS="%s"\n' "$RUSTFLAGS" "$MIRIFLAGS"
     run "miri, small races, seeds from $from to $((to - 1))" $((to - from)) \
         cargo_on "$lean" seeds miri test --release --test weak
+    # Of the histories those of two threads: to explain sixteen calls that all overlap, as
+    # they do under Miri, is more than an interpreter can do.
     if ! $brief; then
         run "miri, histories, seeds from $from to $((to - 1))" $((to - from)) \
-            cargo_on "$root" seeds miri test --locked --release --test it -- histories::
+            cargo_on "$root" seeds miri test --locked --release --test it -- histories::two_threads
     fi
     unset MIRIFLAGS RUSTFLAGS
 }
