@@ -11,12 +11,12 @@ use core::slice;
 
 use crate::sync::Atomic;
 use crate::table::Bucket;
-#[cfg(not(tollgate_loom))]
+#[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
 use crate::word::Word;
 
 // SAFETY: `Word` is a transparent `u64`: it has no padding and no uninitialised bytes, is `Copy`
 // and has no interior mutability.
-#[cfg(not(tollgate_loom))]
+#[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
 unsafe impl bytemuck::NoUninit for Word {}
 
 /// Why the memory for a table could not be had.
@@ -65,7 +65,7 @@ pub(crate) struct Run<T> {
 enum Owner<T> {
     /// A short run, or one under a checker that knows no pages.
     Heap(Heap<T>),
-    #[cfg(not(any(miri, tollgate_loom)))]
+    #[cfg(not(any(miri, tollgate_loom, tollgate_shuttle)))]
     Pages(memmap2::MmapMut),
 }
 
@@ -91,7 +91,7 @@ impl<T: Zeroed> Run<T> {
     /// `count` values. Unless `lazy`, every page is touched.
     pub(crate) fn new(count: usize, lazy: bool) -> Result<Run<T>, BuildMemoryError> {
         let bytes = count as u128 * size_of::<T>() as u128;
-        #[cfg(not(any(miri, tollgate_loom)))]
+        #[cfg(not(any(miri, tollgate_loom, tollgate_shuttle)))]
         if bytes >= pages::FROM {
             let (first, owner) = pages::map(bytes, lazy)?;
             // Aligned to a huge page, and so to any value.
@@ -141,18 +141,18 @@ impl<T: Zeroed> Deref for Run<T> {
 /// Asks the processor to fetch the line at `line`; says nothing about when.
 #[inline]
 pub(crate) fn prefetch<T>(line: &T) {
-    #[cfg(all(target_arch = "x86_64", not(any(miri, tollgate_loom))))]
+    #[cfg(all(target_arch = "x86_64", not(any(miri, tollgate_loom, tollgate_shuttle))))]
     // SAFETY: a prefetch has no effect but on the caches, whatever the address; SSE is part of
     // every x86-64.
     unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(line).cast());
     }
-    #[cfg(not(all(target_arch = "x86_64", not(any(miri, tollgate_loom)))))]
+    #[cfg(not(all(target_arch = "x86_64", not(any(miri, tollgate_loom, tollgate_shuttle)))))]
     let _ = line;
 }
 
-#[cfg(not(any(miri, tollgate_loom)))]
+#[cfg(not(any(miri, tollgate_loom, tollgate_shuttle)))]
 mod pages {
     use core::ptr::NonNull;
 
@@ -193,7 +193,7 @@ mod pages {
     }
 }
 
-#[cfg(not(any(miri, tollgate_loom)))]
+#[cfg(not(any(miri, tollgate_loom, tollgate_shuttle)))]
 mod system {
     use std::fs::read_to_string;
 

@@ -3,8 +3,8 @@
 //! * [`Site::at`] names the place of an atomic operation: `docs/orderings.md` has a row for each.
 //!   Under `--cfg tollgate_loom` the environment variable `TOLLGATE_MUTANT` weakens the ordering of
 //!   one, as in `find/word=Relaxed`.
-//! * [`mutant`] names a part of a protocol that the same variable leaves out or does wrongly.
-//!   `loom-tests/mutants.txt` lists which model fails then.
+//! * [`mutant`] names a part of a protocol that the same variable leaves out or does wrongly, also
+//!   under `--cfg tollgate_shuttle`. `loom-tests/mutants.txt` lists which model fails then.
 //! * [`step`] names a moment at which a thread may be stopped for ever. Under `--cfg tollgate_loom`
 //!   or `--cfg tollgate_stops` a test has a thread stop there.
 
@@ -26,7 +26,7 @@ impl Site for Ordering {
 }
 
 /// Whether a part of a protocol is to be broken.
-#[cfg(not(tollgate_loom))]
+#[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
 #[inline]
 pub(crate) const fn mutant(_name: &'static str) -> bool {
     false
@@ -39,17 +39,18 @@ pub(crate) const fn step(_name: &'static str) {}
 
 #[cfg(tollgate_loom_statistics)]
 pub use crate::stats::end_of_thread;
-#[cfg(tollgate_loom)]
+#[cfg(any(tollgate_loom, tollgate_shuttle))]
 pub(crate) use mutants::mutant;
 #[cfg(any(tollgate_loom, tollgate_stops))]
 pub use stops::on_step;
 #[cfg(any(tollgate_loom, tollgate_stops))]
 pub(crate) use stops::step;
 
-#[cfg(tollgate_loom)]
+#[cfg(any(tollgate_loom, tollgate_shuttle))]
 mod mutants {
     use std::sync::LazyLock;
 
+    #[cfg(tollgate_loom)]
     use super::{Ordering, Site};
 
     /// `name`, or `name=Ordering`.
@@ -60,6 +61,7 @@ mod mutants {
         CHOSEN.as_deref() == Some(name)
     }
 
+    #[cfg(tollgate_loom)]
     impl Site for Ordering {
         fn at(self, site: &'static str) -> Ordering {
             let Some((chosen, weaker)) = CHOSEN.as_deref().and_then(|text| text.split_once('='))

@@ -2,7 +2,8 @@
 //!
 //! In production `Atomic<T>` is the typed cell of the `atomic` crate, so that a word can only be
 //! exchanged for a word. Under `--cfg tollgate_loom` it is a thin wrapper of the same face over
-//! loom's `AtomicU64`, and the protocols are model-checked as they are, not as a copy.
+//! loom's `AtomicU64`, and under `--cfg tollgate_shuttle` over shuttle's: the protocols are checked
+//! as they are, not as a copy.
 
 pub(crate) use core::sync::atomic::Ordering;
 
@@ -16,13 +17,13 @@ pub(crate) type Tally = Counter;
 #[cfg(tollgate_loom_statistics)]
 pub(crate) type Tally = Atomic<u64>;
 
-#[cfg(not(tollgate_loom))]
+#[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
 pub(crate) use production::{Atomic, Mutex, lock, try_lock};
 
-#[cfg(tollgate_loom)]
+#[cfg(any(tollgate_loom, tollgate_shuttle))]
 pub(crate) use model::{Atomic, Mutex, lock, try_lock};
 
-#[cfg(not(tollgate_loom))]
+#[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
 mod production {
     pub(crate) use atomic::Atomic;
     pub(crate) use std::sync::{Mutex, MutexGuard};
@@ -47,17 +48,22 @@ mod production {
     }
 }
 
-#[cfg(tollgate_loom)]
+#[cfg(any(tollgate_loom, tollgate_shuttle))]
 mod model {
     use core::marker::PhantomData;
 
-    pub(crate) use loom::sync::Mutex;
-    use loom::sync::MutexGuard;
-    use loom::sync::atomic::AtomicU64;
+    #[cfg(tollgate_loom)]
+    use loom as checker;
+    #[cfg(tollgate_shuttle)]
+    use shuttle as checker;
+
+    pub(crate) use checker::sync::Mutex;
+    use checker::sync::MutexGuard;
+    use checker::sync::atomic::AtomicU64;
 
     use super::Ordering;
 
-    /// What an atomic holds, as the 64 bits that loom can model.
+    /// What an atomic holds, as the 64 bits that checkers can model.
     pub(crate) trait Bits: Copy {
         fn from_bits(bits: u64) -> Self;
         fn bits(self) -> u64;
@@ -72,7 +78,7 @@ mod model {
         }
     }
 
-    /// The face of `atomic::Atomic` over loom's `AtomicU64`.
+    /// The face of `atomic::Atomic` over a checker's `AtomicU64`.
     #[derive(Debug, Default)]
     pub(crate) struct Atomic<T>(AtomicU64, PhantomData<T>);
 
@@ -127,5 +133,5 @@ mod model {
         mutex.try_lock().ok()
     }
 }
-#[cfg(tollgate_loom)]
+#[cfg(any(tollgate_loom, tollgate_shuttle))]
 pub(crate) use model::Bits;

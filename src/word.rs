@@ -31,7 +31,8 @@ use crate::probe::mutant;
 
 /// Bits of the generation: 16 lives must pass during one stall before a word can recur, and then
 /// `time` must be equal to the nanosecond as well. Models use two, to see what a wrap would do.
-pub(crate) const GENERATION_BITS: u32 = if cfg!(tollgate_loom) { 2 } else { 4 };
+pub(crate) const GENERATION_BITS: u32 =
+    if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 4 };
 
 /// Where `time` starts: above the epoch bit and the generation.
 const TIME_SHIFT: u32 = GENERATION_BITS + 1;
@@ -127,7 +128,7 @@ impl Word {
     }
 }
 
-#[cfg(tollgate_loom)]
+#[cfg(any(tollgate_loom, tollgate_shuttle))]
 impl crate::sync::Bits for Word {
     fn from_bits(bits: u64) -> Word {
         Word(bits)

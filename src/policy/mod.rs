@@ -25,7 +25,7 @@ use crate::terms::{Reading, Terms};
 
 /// How often a decision looks whether another thread has renewed the range: some microseconds,
 /// several times what a publication takes.
-const PATIENCE: u32 = if cfg!(tollgate_loom) { 1 } else { 1_000 };
+const PATIENCE: u32 = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 1 } else { 1_000 };
 
 /// The quota in force.
 #[derive(Debug)]

@@ -32,7 +32,7 @@ use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::word::Word;
 
 /// Cells of a bucket. With the header they fill eight lines; models use two.
-pub(crate) const CELLS: usize = if cfg!(tollgate_loom) { 2 } else { 31 };
+pub(crate) const CELLS: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 31 };
 
 /// Cells and header.
 const SLOTS: usize = CELLS + 1;
@@ -47,7 +47,7 @@ const VERSION_SHIFT: u32 = 31;
 const VERSION_ONE: u64 = 1 << VERSION_SHIFT;
 
 const _: () = assert!(CELLS <= VERSION_SHIFT as usize, "a valid bit for each cell");
-#[cfg(not(tollgate_loom))]
+#[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
 const _: () = {
     assert!(size_of::<Cell>() == 16);
     assert!(size_of::<Bucket>() == 512 && align_of::<Bucket>() == 64);

@@ -35,7 +35,8 @@ use crate::word::Word;
 /// number beyond 31 is 2.2e-6 a bucket: two keys in ten million find their bucket full
 /// (`tests::keys_that_do_not_fit`). A bucket is 512 bytes, so this is 42.7 bytes a key, which
 /// leaves room below the 48 that are promised for what a limiter has once.
-pub(crate) const KEYS_PER_BUCKET: usize = if cfg!(tollgate_loom) { CELLS } else { 12 };
+pub(crate) const KEYS_PER_BUCKET: usize =
+    if cfg!(any(tollgate_loom, tollgate_shuttle)) { CELLS } else { 12 };
 
 /// Buckets that are looked at to count keys: 8 MiB.
 const SAMPLE: usize = 4 * BUCKETS_PER_SHARD;
@@ -44,10 +45,10 @@ const SAMPLE: usize = 4 * BUCKETS_PER_SHARD;
 const BUCKETS_PER_SHARD: usize = 4096;
 
 /// Bytes of a shard.
-#[cfg(not(any(miri, tollgate_loom)))]
+#[cfg(not(any(miri, tollgate_loom, tollgate_shuttle)))]
 pub(crate) const SHARD_BYTES: usize = BUCKETS_PER_SHARD * size_of::<Bucket>();
 
-#[cfg(not(any(miri, tollgate_loom)))]
+#[cfg(not(any(miri, tollgate_loom, tollgate_shuttle)))]
 const _: () = assert!(SHARD_BYTES == 2 << 20);
 
 /// All the cells of a limiter, and what is needed to decide on them.
