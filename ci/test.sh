@@ -45,6 +45,9 @@ ci/loom.sh mutants
 step "threads that stop inside a call"
 ci/stalls.sh
 
+step "random schedules of many threads"
+ci/shuttle.sh
+
 step "fuzzing, a first part"
 (cd fuzz && cargo fmt --check)
 ci/fuzz.sh 15
