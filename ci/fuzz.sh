@@ -13,11 +13,11 @@
 # the seeds that fuzz/seeds makes of the scenarios, and from what earlier runs have
 # left in fuzz/corpus.
 #
-# With a nightly toolchain the targets are built by cargo-fuzz, with coverage and
-# AddressSanitizer; a pinned cargo-fuzz is installed below target/ if it is not
-# there. Without one they are built by the toolchain there is, with neither: then
-# seeds and blind mutations of them run, which is far less, and is said so.
-# TOLLGATE_FUZZ_PLAIN=1 asks for that build.
+# The targets are built by cargo-fuzz, which is installed below target/ in a pinned
+# version if it is not there: on a nightly toolchain with coverage and
+# AddressSanitizer; without one with coverage alone, and that is said. Without the
+# sanitizer runs are some ten times faster, and see no misuse of memory:
+# TOLLGATE_FUZZ_SANITIZER=none asks for that.
 #
 # A line per target says what was done. The run fails if a target has a finding (a
 # failed comparison, a crash, a timeout, too much memory), if it got too little time
@@ -93,39 +93,28 @@ install_cargo_fuzz() {
 
 # Sets $kind and $binaries.
 build_targets() {
-    local host nightly=()
+    local host sanitizer=address toolchain=() wish=${TOLLGATE_FUZZ_SANITIZER:-address}
+    [[ $wish =~ ^(address|none)$ ]] || die "TOLLGATE_FUZZ_SANITIZER is '$wish', not address or none"
+    kind="coverage and AddressSanitizer"
     # Rustup must not download what is not there.
     export RUSTUP_AUTO_INSTALL=0
-    if [[ -z ${TOLLGATE_FUZZ_PLAIN:-} ]]; then
-        if rustc +nightly --version >/dev/null 2>&1; then
-            nightly=(+nightly)
-        elif [[ $(rustc --version) == *nightly* ]]; then
-            nightly=(--)
-        fi
+    if [[ $wish == none ]]; then
+        sanitizer=none kind="coverage and NO sanitizer, as asked"
+    elif rustc +nightly --version >/dev/null 2>&1; then
+        toolchain=(+nightly)
+    elif [[ $(rustc --version) != *nightly* ]]; then
+        sanitizer=none kind="coverage and NO sanitizer, as there is no nightly toolchain"
     fi
     # Cargo-fuzz does not pass `--locked` on, so whether the lock file holds is asked before.
     cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null ||
         die "fuzz/Cargo.lock is out of date"
-    if [[ ${#nightly[@]} -gt 0 ]]; then
-        kind="coverage and AddressSanitizer"
-        install_cargo_fuzz
-        say "building with $kind"
-        host=$(rustc -vV | awk '$1 == "host:" { print $2 }')
-        if [[ ${nightly[0]} == -- ]]; then nightly=(); fi
-        await cargo ${nightly[@]+"${nightly[@]}"} fuzz build --target "$host" \
-            --target-dir "$build/fuzz" || die "the build"
-        binaries=$build/fuzz/$host/release
-        is_plain=
-    else
-        kind="NEITHER coverage NOR sanitizer, as there is no nightly toolchain"
-        if [[ -n ${TOLLGATE_FUZZ_PLAIN:-} ]]; then kind="NEITHER coverage NOR sanitizer, as asked"; fi
-        say "building with $kind"
-        # The engine's own assertions are part of what is checked.
-        RUSTFLAGS="-C debug-assertions" await cargo build --locked --release --quiet \
-            --manifest-path fuzz/Cargo.toml --target-dir "$build/fuzz-plain" || die "the build"
-        binaries=$build/fuzz-plain/release
-        is_plain=yes
-    fi
+    install_cargo_fuzz
+    say "building with $kind"
+    host=$(rustc -vV | awk '$1 == "host:" { print $2 }')
+    # A folder for each kind, or each would build all of it anew.
+    await cargo ${toolchain[@]+"${toolchain[@]}"} fuzz build --sanitizer "$sanitizer" \
+        --target "$host" --target-dir "$build/fuzz-$sanitizer" || die "the build"
+    binaries=$build/fuzz-$sanitizer/$host/release
 }
 
 # Starts one target in the background; its process is "$!".
@@ -135,8 +124,6 @@ start() {
     # A script is 120 bytes and 24 for each of 100 steps.
     flags=(-max_len=2520)
     if [[ $target == access_log ]]; then flags=(-max_len=8192); fi
-    # Without coverage no input is worth keeping to libFuzzer, and it would go on from nothing.
-    if [[ -n $is_plain ]]; then flags+=(-keep_seed=1); fi
     # The first option is cargo-fuzz's own; the second spares a sixth of the time, and looks for what
     # safe code cannot do.
     local asan=detect_odr_violation=0:detect_stack_use_after_return=0
@@ -175,7 +162,7 @@ report() {
     if [[ $status -eq 0 && ($executions == - || $took -lt $((seconds - 1)) ||
         $executions -lt $((least_per_second * seconds))) ]]; then
         verdict="none, STARVED"
-    elif [[ $status -eq 0 && -z $is_plain && $coverage == - ]]; then
+    elif [[ $status -eq 0 && $coverage == - ]]; then
         verdict="none, NO COVERAGE"
     fi
     row "$target" "$executions" "$per_second" "$coverage" "$corpus" "$took" "$verdict"

@@ -10,6 +10,8 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+// This program is built with the targets' flags, and so for the counters that libFuzzer brings.
+use libfuzzer_sys as _;
 use serde_json::Value;
 use tollgate_fuzz::script::{self, QUOTAS};
 
