@@ -8,7 +8,7 @@ use tollgate_fuzz::course::Course;
 use tollgate_fuzz::crowd::Crowd;
 use tollgate_fuzz::fractions::Fractions;
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{answer, builder, is_bucket, is_followed, most, reference};
+use tollgate_fuzz::{answer, builder, is_bucket, most, reference};
 
 /// Few enough keys for a bucket: none is forgotten, and every change finds them all.
 const KEYS: u8 = 4;
@@ -113,13 +113,13 @@ impl Trial {
 
     fn set_quota(&mut self, quota: Quota) {
         let now = self.course.now;
-        if !is_followed(self.algorithm, &self.course, quota) {
+        if !self.course.follows(quota) {
             return;
         }
         if self.subject.set_quota(quota, now).is_ok() {
             self.crowd.set_quota(quota, now);
             self.fractions.iter_mut().for_each(|fractions| fractions.set_quota(quota, now));
-            self.course.quota = quota;
+            self.course.change(quota);
         }
     }
 

@@ -13,7 +13,7 @@ use tollgate_fuzz::course::Course;
 use tollgate_fuzz::crowd::Crowd;
 use tollgate_fuzz::reference::{Answer, Reference};
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{answer, is_bucket, is_followed, most, reference};
+use tollgate_fuzz::{answer, is_bucket, most, reference};
 
 /// Three times what a bucket holds.
 const KEYS: u8 = 96;
@@ -63,7 +63,15 @@ impl Trial<'_> {
     /// Before a call that may change something: what it means for all keys.
     fn begin(&mut self) {
         self.crowd.renew(self.course.now);
-        self.exact &= self.course.now >= self.floor;
+        self.exact &= !self.is_behind();
+    }
+
+    /// Whether a key that is not in the table may be judged by a later time than this call's. A log's
+    /// cell leaves the time of its last stamp behind, even if it is not taken in the end.
+    fn is_behind(&self) -> bool {
+        let is_log = self.script.algorithm == Algorithm::SlidingWindowLog;
+        let may_take = self.crowd.seen() >= CELLS;
+        self.course.now < self.floor || (is_log && may_take && self.course.is_back())
     }
 
     fn check(&mut self, ask: Ask) {
@@ -132,16 +140,6 @@ impl Trial<'_> {
         evicted
     }
 
-    /// A log's stamps are rounded up, and a cell that is taken from a live or a cleared log says so
-    /// to the keys that follow. Calls at whole ticks have nothing to round.
-    fn align(&mut self) {
-        let Script { algorithm, ring, cost_max, .. } = *self.script;
-        if algorithm == Algorithm::SlidingWindowLog {
-            let tick_bits = (2 * ring).ilog2() + cost_max.next_power_of_two().ilog2();
-            self.course.now = self.course.now >> tick_bits << tick_bits;
-        }
-    }
-
     /// Of the other keys exactly one has been evicted: it answers as one not seen, and it was the
     /// nearest to idle.
     fn find_evicted(&mut self, but: u8) {
@@ -170,7 +168,7 @@ impl Trial<'_> {
         assert_ne!(overflow, Overflow::EvictNearest);
         assert_eq!(made.is_allowed(), overflow == Overflow::Admit);
         assert_eq!(made.remaining(), 0);
-        if !self.exact || now < self.floor {
+        if !self.exact || self.is_behind() {
             return;
         }
         assert_eq!(self.crowd.key(ask.key).peek(0, now).reset_after, Some(0), "{} lives", ask.key);
@@ -226,7 +224,7 @@ impl Trial<'_> {
         assert_eq!(self.limiter.stats(), self.stats, "a peek is not counted");
         if made.is_full() {
             self.full(&made, Ask { key, cost, quota: None });
-        } else if self.exact && now >= self.floor {
+        } else if self.exact && !self.is_behind() {
             let ours = answer(&made);
             let theirs = self.course.told(ours, theirs);
             assert_eq!(ours, theirs, "peek {cost} of {key} at {now}");
@@ -238,12 +236,12 @@ impl Trial<'_> {
 
     fn set_quota(&mut self, index: usize) {
         let (quota, now) = (self.script.quotas[index], self.course.now);
-        if !is_followed(self.script.algorithm, &self.course, quota) {
+        if !self.course.follows(quota) {
             return;
         }
         if self.limiter.set_quota_at(quota, now).is_ok() {
             self.crowd.set_quota(quota, now);
-            self.course.quota = quota;
+            self.course.change(quota);
         }
     }
 
@@ -296,11 +294,19 @@ fuzz_target!(|script: Script| {
         .clock(Clock::manual().0)
         .build();
     let Ok(limiter) = built else { return };
+    // A log's stamps are rounded up to ticks, and a cell that is taken says so to the keys that follow.
+    // By a clock in ticks there is nothing to round.
+    let tick_bits = match script.algorithm {
+        Algorithm::SlidingWindowLog => {
+            (2 * script.ring).ilog2() + script.cost_max.next_power_of_two().ilog2()
+        }
+        _ => 0,
+    };
     let mut trial = Trial {
         script: &script,
         limiter,
         crowd: Crowd::new(reference(&script)),
-        course: Course::new(script.algorithm, script.quotas[0]),
+        course: Course::new(script.algorithm, script.quotas[0]).in_ticks(tick_bits),
         stats: Stats::default(),
         floor: 0,
         exact: true,
@@ -309,7 +315,6 @@ fuzz_target!(|script: Script| {
     };
     for step in &script.steps {
         let cost = trial.course.take(step);
-        trial.align();
         trial.step(step.verb, step.key % KEYS, cost);
     }
     trial.end();

@@ -7,7 +7,7 @@ use tollgate::{Algorithm, Limiter};
 use tollgate_fuzz::course::Course;
 use tollgate_fuzz::reference::Reference;
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{answer, builder, is_followed, most, reference};
+use tollgate_fuzz::{answer, builder, most, reference};
 
 /// Both limiters, asked alike.
 struct Pair {
@@ -51,12 +51,12 @@ impl Pair {
                 self.reference.reset();
             }
             Verb::SetQuota(index) => {
-                if !is_followed(self.algorithm, &self.course, quotas[index]) {
+                if !self.course.follows(quotas[index]) {
                     return;
                 }
                 if self.limiter.set_quota_at(quotas[index], now).is_ok() {
                     self.reference.set_quota(quotas[index], now);
-                    self.course.quota = quotas[index];
+                    self.course.change(quotas[index]);
                 }
                 assert_eq!(self.limiter.quota(), self.course.quota);
             }

@@ -1,5 +1,7 @@
 //! The course of a script: what its steps come to, given the answers so far.
 
+use std::time::Duration;
+
 use tollgate::{Algorithm, Decision, Quota};
 
 use crate::reference::Answer;
@@ -10,6 +12,12 @@ use crate::{answer, most};
 /// round its stamp up to.
 const LAST: u64 = u64::MAX - 1;
 
+const TEN_YEARS: u64 = 315_576_000 * 1_000_000_000;
+
+fn nanos(period: Duration) -> u64 {
+    u64::try_from(period.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Where a script has come to.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
@@ -17,7 +25,11 @@ pub struct Course {
     pub quota: Quota,
     pub now: u64,
     /// The latest time there was.
-    pub latest: u64,
+    latest: u64,
+    /// No window that a key was counted in starts later than this.
+    furthest: u64,
+    /// Times are multiples of two to this many nanoseconds.
+    tick_bits: u32,
     last: Answer,
 }
 
@@ -30,7 +42,18 @@ impl Course {
             reset_after: Some(0),
             delay: 0,
         };
-        Course { algorithm, quota, now: 0, latest: 0, last }
+        Course { algorithm, quota, now: 0, latest: 0, furthest: 0, tick_bits: 0, last }
+    }
+
+    /// The same with a clock in ticks.
+    #[must_use]
+    pub fn in_ticks(self, tick_bits: u32) -> Course {
+        Course { tick_bits, ..self }
+    }
+
+    /// Whether the clock has gone back.
+    pub fn is_back(&self) -> bool {
+        self.now < self.latest
     }
 
     /// Moves the clock for a step; returns its cost.
@@ -38,7 +61,7 @@ impl Course {
         let (now, last) = (self.now, self.last);
         let due = last.retry_after.unwrap_or(0);
         let restored = last.reset_after.unwrap_or(0);
-        let period = u64::try_from(self.quota.period().as_nanos()).unwrap_or(u64::MAX).max(1);
+        let period = nanos(self.quota.period()).max(1);
         self.now = match step.by {
             Move::Forward(by) => now.saturating_add(by),
             Move::Back(by) => now.saturating_sub(by),
@@ -52,14 +75,33 @@ impl Course {
                 edge.saturating_add_signed(beside.into())
             }
         };
-        self.now = self.now.min(LAST);
+        self.now = self.now.min(LAST) >> self.tick_bits << self.tick_bits;
         self.latest = self.latest.max(self.now);
+        self.furthest = self.furthest.max(self.now.saturating_add(period));
         match step.cost {
             Cost::Tokens(tokens) => tokens,
             Cost::Most => most(self.algorithm, self.quota),
             Cost::Rest => last.remaining,
             Cost::TooMuch => last.remaining.saturating_add(1),
         }
+    }
+
+    /// Whether the reference follows a change to this quota. In windows of less than four nanoseconds
+    /// no count fits the engine's word, so that it cannot tell a key that was seen from one that was
+    /// not; and what windows count more than ten years ahead of the clock may be lost:
+    /// docs/guarantees.md, "Window counts" and "The range".
+    pub fn follows(&self, quota: Quota) -> bool {
+        let has_windows =
+            matches!(self.algorithm, Algorithm::FixedWindow | Algorithm::SlidingWindowCounter);
+        let is_short = self.quota.period().min(quota.period()) < Duration::from_nanos(4);
+        !has_windows || (!is_short && self.furthest - self.now <= TEN_YEARS)
+    }
+
+    /// The quota was changed. A count that does not fit the new windows moves on to the next.
+    pub fn change(&mut self, quota: Quota) {
+        let longest = nanos(self.quota.period().max(quota.period()));
+        self.furthest = self.furthest.saturating_add(longest.saturating_mul(2));
+        self.quota = quota;
     }
 
     /// What the engine should have said, given what the reference says.

@@ -66,6 +66,11 @@ impl Crowd {
         self.keys.remove(&key);
     }
 
+    /// How many keys were seen.
+    pub fn seen(&self) -> usize {
+        self.keys.len()
+    }
+
     /// The keys that were seen, but for one.
     pub fn others(&self, but: u8) -> Vec<u8> {
         self.keys.keys().copied().filter(|&key| key != but).collect()

@@ -74,7 +74,7 @@ impl Fractions {
     pub fn see(&mut self, now: u64) {
         self.latest = self.latest.max(now);
         if self.owed_max < ratio(self.taken.clone()) {
-            let most = self.line(self.latest) + &self.owed_max;
+            let most = self.line(now) + &self.owed_max;
             self.spent = self.spent.clone().min(most);
         }
     }

@@ -10,14 +10,9 @@ pub mod script;
 
 use std::time::Duration;
 
-use course::Course;
 use reference::{Answer, Reference};
 use script::Script;
 use tollgate::{Algorithm, Builder, Clock, Decision, Limiter, Quota};
-
-/// What windows count further ahead of the clock than this may be lost when their length changes:
-/// docs/guarantees.md, "The range".
-const TEN_YEARS: u64 = 315_576_000 * 1_000_000_000;
 
 /// The decision in the reference's terms.
 pub fn answer(decision: &Decision) -> Answer {
@@ -39,20 +34,6 @@ pub fn most(algorithm: Algorithm, quota: Quota) -> u64 {
 /// Whether tokens come back with time.
 pub fn is_bucket(algorithm: Algorithm) -> bool {
     matches!(algorithm, Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket)
-}
-
-/// Whether time is cut into windows.
-fn has_windows(algorithm: Algorithm) -> bool {
-    matches!(algorithm, Algorithm::FixedWindow | Algorithm::SlidingWindowCounter)
-}
-
-/// Whether a change of quota is one that the reference follows. In windows of less than four
-/// nanoseconds no count fits the engine's word, so that it cannot tell a key that was seen from one
-/// that was not; and what windows count far ahead of the clock may be lost.
-pub fn is_followed(algorithm: Algorithm, course: &Course, quota: Quota) -> bool {
-    let is_countable = |quota: Quota| quota.period() >= Duration::from_nanos(4);
-    let is_near = course.latest - course.now <= TEN_YEARS;
-    !has_windows(algorithm) || (is_near && is_countable(quota) && is_countable(course.quota))
 }
 
 /// The builder of the script's limiter of one state.
