@@ -333,7 +333,8 @@ impl Bucket {
         let elapsed = BigRational::from(BigInt::from(now.saturating_sub(origin)));
         let clock = &self.base + &elapsed * self.slope_rounded();
         let whole = clock.floor();
-        let fraction = (clock - &whole - elapsed / BigRational::from(finest)).max(BigRational::zero());
+        let fraction =
+            (clock - &whole - elapsed / BigRational::from(finest)).max(BigRational::zero());
         whole + (fraction * &parts).ceil() / parts
     }
 
