@@ -67,6 +67,7 @@ where
     builder.max_branches = BRANCHES;
     builder.max_permutations = None;
     builder.max_duration = None;
+    builder.checkpoint_file = None;
 
     // The counter is the standard library's: loom must not see it, or counting
     // would itself add interleavings to explore.

@@ -6,6 +6,8 @@
 
 #![cfg(tollgate_loom)]
 
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Overflow, Quota};
@@ -178,5 +180,57 @@ fn a_tag_that_is_not_committed_is_nobodys() {
             (first, second)
         };
         assert_eq!(race(&limiter, goes_on, stops), ((true, false), false));
+    });
+}
+
+/// An insert fails its commit as another thread has put the key there, and by a faster clock the key
+/// has been forgotten again: the insert must know by which.
+#[test]
+fn an_insert_that_fails_knows_when_its_key_was_forgotten() {
+    explore("insert: forgotten during the commit", Some(2), || {
+        let limiter = two_cells(ONE, Overflow::Refuse);
+        let (tagged, is_tagged) = gate();
+        let (inserted, is_inserted) = gate();
+        let slow = move |l: &KeyedLimiter<u64>| {
+            let stop = || {
+                tagged.open();
+                is_inserted.wait();
+            };
+            at_steps([("tentative", Box::new(stop))]);
+            takes(l, 1, NOW)
+        };
+        let fast = move |l: &KeyedLimiter<u64>| {
+            is_tagged.wait();
+            assert!(takes(l, 1, NOW));
+            inserted.open();
+            takes(l, 3, NOW + SECOND);
+        };
+        let ((), slow) = race(&limiter, fast, slow);
+        assert!(!slow, "the key has had two tokens");
+    });
+}
+
+/// The same where another thread charges the cell of the insert, which has learned by its failure
+/// when the key was forgotten. All that comes between is done by the thread that inserts, in the
+/// middle of its call, so that only its commit can tell of it.
+#[test]
+fn a_charge_for_an_insert_knows_what_the_insert_has_learned() {
+    explore("insert: forgotten during the commit, and a helper", Some(1), || {
+        let limiter = two_cells(ONE, Overflow::Refuse);
+        let ahead = {
+            let limiter = Arc::clone(&limiter);
+            move |l: &KeyedLimiter<u64>| {
+                let (admitted, is_admitted) = channel();
+                let between = move || {
+                    admitted.send(takes(&limiter, 1, NOW)).unwrap();
+                    takes(&limiter, 3, NOW + SECOND);
+                };
+                at_steps([("tentative", Box::new(between))]);
+                takes(l, 1, NOW + SECOND);
+                is_admitted.try_recv().unwrap_or(false)
+            }
+        };
+        let (here, there) = race(&limiter, |l| takes(l, 1, NOW), ahead);
+        assert!(!here || !there, "the key has had two tokens");
     });
 }

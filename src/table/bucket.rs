@@ -125,10 +125,11 @@ impl Bucket {
 
     /// Whether a tentative cell holds a committed key. The word was loaded with Acquire.
     pub(crate) fn is_committed(&self, cell: usize) -> bool {
-        // Relaxed: the cell's word brings the clearing of an earlier life's bit with it (the bit
-        // falls before the word turns tentative), and a commit that is missed makes the caller's
-        // own commit fail.
-        Control(self.control.load(Relaxed.at("bucket/committed"))).is_valid(cell)
+        // Acquire: the insert may have learned of a floor after it wrote the word, when its commit
+        // failed at first, and who charges its cell must know it too. Pairs with the Release of
+        // `commit`. (A bit of an earlier life is not seen: it falls before the word turns
+        // tentative. A commit that is missed makes the caller's own commit fail.)
+        Control(self.control.load(Acquire.at("bucket/committed"))).is_valid(cell)
             || mutant("tentative: taken for committed")
     }
 
@@ -160,8 +161,8 @@ impl Bucket {
 
     /// The time before which no key that is not here may be judged. Read after a scan.
     pub(crate) fn floor(&self) -> u64 {
-        // Relaxed: a scan that misses a key has loaded, with Acquire, a word that was stored after
-        // the key's cell was taken, and the floor was raised before that.
+        // Relaxed: a scan that misses a key has loaded, with Acquire, a word or a tag that was stored
+        // after the key's cell was taken, and the floor was raised before that.
         self.floor.load(Relaxed.at("bucket/floor"))
     }
 

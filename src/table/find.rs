@@ -314,7 +314,7 @@ impl Table {
 }
 
 /// The time of a key that is not in its bucket: as of now, or of the bucket's floor if that is
-/// later. The cells were loaded with Acquire before.
+/// later. The words and tags of the cells were loaded with Acquire before.
 #[inline]
 pub(super) fn unseen(place: &Place<'_>, terms: &Terms, reading: &Reading) -> u64 {
     let floor = place.bucket.floor();
@@ -327,13 +327,14 @@ pub(super) fn unseen(place: &Place<'_>, terms: &Terms, reading: &Reading) -> u64
 /// Whether another cell than `own` holds the key. The control word was loaded with Acquire before.
 pub(super) fn has_member(place: &Place<'_>, own: usize) -> bool {
     place.bucket.cells_from(place.home).any(|(index, cell)| {
-        // Relaxed: that load shows what was committed up to it; what is committed later makes the
-        // caller's commit fail. Tag and word of different lives only have the caller look again.
-        let word = cell.word.load(Relaxed.at("member/word"));
+        // Acquire: what was committed is seen by the control word alone, but who finds that the key
+        // is no longer there must see the floor by which it was forgotten. Pairs with the Release
+        // of the swap that took the cell.
+        let word = cell.word.load(Acquire.at("member/word"));
         index != own
             && word.may_hold_key()
-            // Relaxed: as above.
-            && cell.tag.load(Relaxed.at("member/tag")) == place.tag
+            // Acquire: as in the scan of an insert.
+            && cell.tag.load(Acquire.at("member/tag")) == place.tag
             && (word.is_live() || place.bucket.is_committed(index))
     })
 }

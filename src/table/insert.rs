@@ -128,7 +128,7 @@ impl Table {
     ) -> Option<Scan<'a>> {
         let mut scan = Scan::default();
         for (index, cell) in place.bucket.cells_from(place.home) {
-            // Acquire: as in `find`; the tag after it needs no more.
+            // Acquire: as in `find`.
             let load = || cell.word.load(Acquire.at("scan/word"));
             let mut word = load();
             if word.is_live() && word.epoch() != terms.epoch() {
@@ -140,9 +140,11 @@ impl Table {
                 scan.free = scan.free.or(Some(victim));
                 continue;
             }
-            // Relaxed: the word's Acquire brings the tag of its life.
+            // Acquire: a tag of a later life than the word's hides the key that the word belongs
+            // to, and must bring the floor by which that key was forgotten. Pairs with the Release
+            // of the tag.
             let same_tag =
-                word.may_hold_key() && cell.tag.load(Relaxed.at("scan/tag")) == place.tag;
+                word.may_hold_key() && cell.tag.load(Acquire.at("scan/tag")) == place.tag;
             if word.is_live() {
                 if same_tag || word.epoch() != terms.epoch() {
                     // The key itself, or an epoch that began after the terms were loaded.
