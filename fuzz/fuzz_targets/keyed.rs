@@ -79,7 +79,6 @@ impl Trial<'_> {
             return;
         }
         self.calls += 1;
-        self.begin();
         let (key, now) = (ask.key, self.course.now);
         let made = match ask.quota {
             Some(index) => {
@@ -91,6 +90,8 @@ impl Trial<'_> {
             }
             None => self.limiter.check_at(&key, ask.cost, now),
         };
+        // Not before: a quota that cannot be counted is refused without a look at the table.
+        self.begin();
         let ours = self.course.note(&made);
         let evicted = self.count(&made, ask);
         if made.is_full() {
@@ -236,7 +237,9 @@ impl Trial<'_> {
 
     fn set_quota(&mut self, index: usize) {
         let (quota, now) = (self.script.quotas[index], self.course.now);
-        if !self.course.follows(quota) {
+        // Dated before a cell was taken, a change may forgive the key that was in it: docs/guarantees.md,
+        // "A fresh key and a fast clock".
+        if self.is_behind() || !self.course.follows(quota) {
             return;
         }
         if self.limiter.set_quota_at(quota, now).is_ok() {

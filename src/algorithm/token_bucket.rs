@@ -68,7 +68,9 @@ pub(crate) fn lay_out_anew(current: &Layout, quota: &Quota) -> Option<Layout> {
         current.unit.checked_mul(finer)?
     } else {
         let finest = u128::from(SLOPE_MAX - 1) * period / u128::from(quota.limit());
-        u64::try_from(finest).ok()?.min(OWED_MAX.checked_div(quota.burst_size())?)
+        let fits = OWED_MAX.checked_div(quota.burst_size())?;
+        // The finest may be more than 64 bits, of units that a burst leaves no room for.
+        u64::try_from(finest).map_or(fits, |finest| finest.min(fits))
     };
     with_unit(quota, unit).filter(is_usable)
 }

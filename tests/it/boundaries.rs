@@ -537,6 +537,17 @@ fn an_evicted_log_leaves_nothing_behind() {
     assert!(!limiter.check_at(&200, 1, late + SECOND / 10).is_allowed());
 }
 
+/// Tokens that take days are cut as finely as the burst allows, even if more would be 64 bits of units:
+/// a clock of 25 years is carried over a renewal to the nanosecond.
+#[test]
+fn slow_tokens_are_cut_finely() {
+    let quota = |period, limit| Quota::new(limit, Duration::from_nanos(period));
+    let limiter = limiter(Algorithm::TokenBucket, quota(720_576_821_384_126_208, 1_034).burst(0));
+    limiter.set_quota_at(quota(72_057_594_137_927_731, 1_389), 0).unwrap();
+    let decision = limiter.check_at(3, 792_915_009_394_070_015);
+    assert_eq!(decision.reset_after(), Some(Duration::from_nanos(155_631_952_781_702)));
+}
+
 /// A policy that is switched off and on again keeps a debt to the unit.
 #[test]
 fn switching_off_and_on_keeps_the_debt() {
