@@ -6,8 +6,6 @@
 
 #![cfg(tollgate_loom)]
 
-use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Overflow, Quota};
@@ -207,30 +205,5 @@ fn an_insert_that_fails_knows_when_its_key_was_forgotten() {
         };
         let ((), slow) = race(&limiter, fast, slow);
         assert!(!slow, "the key has had two tokens");
-    });
-}
-
-/// The same where another thread charges the cell of the insert, which has learned by its failure
-/// when the key was forgotten. All that comes between is done by the thread that inserts, in the
-/// middle of its call, so that only its commit can tell of it.
-#[test]
-fn a_charge_for_an_insert_knows_what_the_insert_has_learned() {
-    explore("insert: forgotten during the commit, and a helper", Some(1), || {
-        let limiter = two_cells(ONE, Overflow::Refuse);
-        let ahead = {
-            let limiter = Arc::clone(&limiter);
-            move |l: &KeyedLimiter<u64>| {
-                let (admitted, is_admitted) = channel();
-                let between = move || {
-                    admitted.send(takes(&limiter, 1, NOW)).unwrap();
-                    takes(&limiter, 3, NOW + SECOND);
-                };
-                at_steps([("tentative", Box::new(between))]);
-                takes(l, 1, NOW + SECOND);
-                is_admitted.try_recv().unwrap_or(false)
-            }
-        };
-        let (here, there) = race(&limiter, |l| takes(l, 1, NOW), ahead);
-        assert!(!here || !there, "the key has had two tokens");
     });
 }

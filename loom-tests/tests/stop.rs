@@ -9,11 +9,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use tollgate::probe::on_step;
 use tollgate::{KeyedLimiter, Overflow, Quota};
-use tollgate_loom_tests::{NOW, SECOND, at_steps, debt, explore, gate, race, takes, two_cells};
+use tollgate_loom_tests::{
+    NOW, SECOND, at_steps, debt, explore, gate, race, race_of_three, takes, two_cells,
+};
 
 const ONE: Quota = Quota::per_second(1).burst(1);
 const TWO: Quota = Quota::per_second(1).burst(2);
@@ -175,5 +178,41 @@ fn a_charge_for_a_killed_insert_brings_the_quota_along() {
         };
         assert!(race(&limiter, |l| takes(l, 1, NOW), change).0);
         assert_eq!(debt(&limiter, 1, NOW), Duration::from_secs(6));
+    });
+}
+
+/// An insert learns by the failure of its commit when its key was forgotten, by a thread that is
+/// killed when it has done so. A third thread that charges the cell for the insert knows it, too. All
+/// that comes between is done by the thread that inserts, in the middle of its call, so that only its
+/// commit can tell of it.
+#[test]
+fn a_charge_for_an_insert_knows_what_the_insert_has_learned() {
+    explore("forgotten during the commit, and a charge", Some(0), || {
+        let limiter = two_cells(ONE, Overflow::Refuse);
+        let (charged, is_charged) = gate();
+        let ahead = {
+            let limiter = Arc::clone(&limiter);
+            move |l: &KeyedLimiter<u64>| {
+                let (admitted, is_admitted) = channel();
+                let between = move || {
+                    admitted.send(takes(&limiter, 1, NOW)).unwrap();
+                    killed_at("taken", || takes(&limiter, 3, NOW + SECOND));
+                };
+                at_steps([
+                    ("tentative", Box::new(between)),
+                    ("committed", Box::new(|| is_charged.wait())),
+                ]);
+                takes(l, 1, NOW + SECOND);
+                is_admitted.try_recv().unwrap_or(false)
+            }
+        };
+        let behind = move |l: &KeyedLimiter<u64>| {
+            let admitted = takes(l, 1, NOW);
+            charged.open();
+            admitted
+        };
+        // The one that is started first goes first, to its commit.
+        let ((), second, first) = race_of_three(&limiter, |_| (), behind, ahead);
+        assert!(!first || !second, "the key has had two tokens");
     });
 }
