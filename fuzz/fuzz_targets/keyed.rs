@@ -1,10 +1,11 @@
-//! Many keys in a table that is too small for them: reclaiming changes no answer, overflow does what
-//! its policy says, and a clock that goes back gains nothing.
+//! Many keys in a table that is too small for them: reclaiming changes no answer, overflow does
+//! what its policy says, and a clock that goes back gains nothing.
 //!
 //! While no call comes by a clock behind the moment at which a cell was last taken, every answer is
 //! the reference's, and an eviction is found by the one key that answers as one not seen. From the
 //! first such call on the engine may be stricter (docs/guarantees.md, "A fresh key and a fast
-//! clock"): then nothing is admitted that the reference refuses, but once for each eviction counted.
+//! clock"): then nothing is admitted that the reference refuses, but once for each eviction that
+//! was counted.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -66,8 +67,8 @@ impl Trial<'_> {
         self.exact &= !self.is_behind();
     }
 
-    /// Whether a key that is not in the table may be judged by a later time than this call's. A log's
-    /// cell leaves the time of its last stamp behind, even if it is not taken in the end.
+    /// Whether a key that is not in the table may be judged by a later time than this call's. A
+    /// log's cell leaves the time of its last stamp behind, even if it is not taken in the end.
     fn is_behind(&self) -> bool {
         let is_log = self.script.algorithm == Algorithm::SlidingWindowLog;
         let may_take = self.crowd.seen() >= CELLS;
@@ -237,8 +238,8 @@ impl Trial<'_> {
 
     fn set_quota(&mut self, index: usize) {
         let (quota, now) = (self.script.quotas[index], self.course.now);
-        // Dated before a cell was taken, a change may forgive the key that was in it: docs/guarantees.md,
-        // "A fresh key and a fast clock".
+        // Dated before a cell was taken, a change may forgive the key that was in it:
+        // docs/guarantees.md, "A fresh key and a fast clock".
         if self.is_behind() || !self.course.follows(quota) {
             return;
         }
@@ -297,8 +298,8 @@ fuzz_target!(|script: Script| {
         .clock(Clock::manual().0)
         .build();
     let Ok(limiter) = built else { return };
-    // A log's stamps are rounded up to ticks, and a cell that is taken says so to the keys that follow.
-    // By a clock in ticks there is nothing to round.
+    // A log's stamps are rounded up to ticks, and a cell that is taken says so to the keys that
+    // follow. By a clock in ticks there is nothing to round.
     let tick_bits = match script.algorithm {
         Algorithm::SlidingWindowLog => {
             (2 * script.ring).ilog2() + script.cost_max.next_power_of_two().ilog2()

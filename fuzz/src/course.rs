@@ -86,9 +86,9 @@ impl Course {
         }
     }
 
-    /// Whether the reference follows a change to this quota. In windows of less than four nanoseconds
-    /// no count fits the engine's word, so that it cannot tell a key that was seen from one that was
-    /// not; and what windows count more than ten years ahead of the clock may be lost:
+    /// Whether the reference follows a change to this quota. In windows of less than four
+    /// nanoseconds no count fits the engine's word, so that it cannot tell a key that was seen from
+    /// one that was not; and what windows count more than ten years ahead of the clock may be lost:
     /// docs/guarantees.md, "Window counts" and "The range".
     pub fn follows(&self, quota: Quota) -> bool {
         let has_windows =

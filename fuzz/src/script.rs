@@ -1,13 +1,15 @@
 //! Scripts: what the fuzzer writes, read as a limiter and the calls on it.
 //!
-//! Fields have fixed places, so that a mutation of one leaves the others alone, and every number has
-//! a byte beside it that says how many of its bits count, so that small numbers are as likely as
-//! large ones. Whatever the bytes are, they are a script. Numbers are little-endian.
+//! Fields have fixed places, so that a mutation of one leaves the others alone, and every number
+//! has a byte beside it that says how many of its bits count, so that small numbers are as likely
+//! as large ones. Whatever the bytes are, they are a script. Numbers are little-endian.
 //!
 //! ```text
-//!   head, 8 bytes:    | algorithm | overflow | ring - 1 | cost - 1 | buckets | seed | - | - |
-//!   4 quotas, 28:     | kind | bits of limit | of period | of burst | limit:8 | period:8 | burst:8 |
-//!   steps, 24 each:   | verb | key | move | cost | bits of move | of cost | - | - | move:8 | cost:8 |
+//!   head, 8:   | algorithm | overflow | ring - 1 | cost - 1 | buckets | seed | - | - |
+//!   quota, 28: | kind | bits of limit | of period | of burst | limit:8 | period:8 | burst:8 |
+//!   step, 24:  | verb | key | move | cost | bits of move | of cost | - | - | move:8 | cost:8 |
+//!
+//!   script:    | head | 4 quotas | steps |
 //! ```
 
 use std::time::Duration;
