@@ -6,7 +6,7 @@
 #   ci/soak.sh MINUTES [--seed N]        (30 for a hundred million distinct keys)
 #
 # Passes only if all of it was covered and no answer was wrong; tests/soak/main.rs
-# says what is held against what. The rest of the options are the program's.
+# says what is held against what.
 #
 # Needs bash and cargo with a network or a filled registry cache.
 
@@ -20,6 +20,10 @@ if [[ ! $minutes =~ ^[0-9]+(\.[0-9]+)?$ ]]; then
     exit 2
 fi
 shift
+if [[ $# -ne 0 && ! ($# -eq 2 && $1 == --seed && $2 =~ ^[0-9]+$) ]]; then
+    echo "usage: ci/soak.sh MINUTES [--seed N]" >&2
+    exit 2
+fi
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

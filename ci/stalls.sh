@@ -18,9 +18,11 @@ unset CARGO_ENCODED_RUSTFLAGS
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+trap 'echo "stalls: FAILED: interrupted" >&2; exit 1' INT TERM HUP
 cargo test --release --locked --manifest-path loom-tests/Cargo.toml --test stalls 2>&1 | tee "$log"
 # Without the cfg the file is empty, and cargo content with it.
-if [[ $(<"$log") == *"test result: ok. 0 passed"* ]]; then
-    echo "stalls: FAILED: no test was run" >&2
+tests=$(grep -c '^#\[test\]' loom-tests/tests/stalls.rs)
+if [[ $(<"$log") != *"test result: ok. $tests passed"* ]]; then
+    echo "stalls: FAILED: not all of the $tests tests were run" >&2
     exit 1
 fi
