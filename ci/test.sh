@@ -54,9 +54,13 @@ ci/stalls.sh
 step "random schedules of many threads"
 ci/shuttle.sh
 
-step "fuzzing, a first part"
+step "fuzz targets on the seeds (ci/fuzz.sh SECONDS goes on from there)"
 (cd fuzz && cargo fmt --check)
-ci/fuzz.sh 10
+fuzz() { cargo run --locked --release --quiet --manifest-path fuzz/Cargo.toml --bin "$@"; }
+fuzz seeds -- fuzz/corpus
+for target in limiter keyed change access_log; do
+    fuzz "$target" -- -runs=0 "fuzz/corpus/$target" 2>&1 | tail -n 1
+done
 
 step "races under Miri, where there is a nightly toolchain"
 ci/sanitize.sh --brief miri 2
