@@ -68,6 +68,8 @@ mod mutants {
             else {
                 return self;
             };
+            // No operation's own orderings, so without a reason and a partner: what one is weakened
+            // to, and what it must have been.
             match weaker {
                 _ if chosen != site => self,
                 "Relaxed" => Ordering::Relaxed,
@@ -84,7 +86,7 @@ mod stops {
     use std::cell::RefCell;
 
     #[cfg(tollgate_loom)]
-    use loom::thread_local;
+    use crate::sync::model_thread_local as thread_local;
 
     type Hook = Box<dyn FnMut(&'static str)>;
 

@@ -10,8 +10,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::decision::Outcome;
 use crate::probe::{Site, mutant};
-use crate::sync::Ordering::Relaxed;
-use crate::sync::Tally;
+use crate::sync::{Relaxed, Tally};
 
 /// Slots of a limiter, the shared one included. The model has two.
 const SLOTS: usize = if cfg!(tollgate_loom_statistics) { 2 } else { 64 };
@@ -146,7 +145,7 @@ thread_local! {
 }
 
 #[cfg(tollgate_loom_statistics)]
-loom::thread_local! {
+crate::sync::model_thread_local! {
     static SLOT: Cell<usize> = Cell::new(SLOTS);
     static LEASE: Lease = Lease::take();
 }
@@ -170,8 +169,12 @@ fn ask_for_slot() -> usize {
 static OWNED: std::sync::Mutex<u64> = std::sync::Mutex::new(1 << SHARED);
 
 #[cfg(tollgate_loom_statistics)]
-loom::lazy_static! {
-    static ref OWNED: loom::sync::Mutex<u64> = loom::sync::Mutex::new(1 << SHARED);
+crate::sync::model_static! {
+    static ref OWNED: crate::sync::Mutex<u64> = crate::sync::Mutex::new(1 << SHARED);
+}
+
+fn with_owned<T>(change: impl FnOnce(&mut u64) -> T) -> T {
+    change(&mut OWNED.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
 /// A slot for as long as the thread lives.
@@ -179,15 +182,13 @@ struct Lease(Cell<usize>);
 
 impl Lease {
     fn take() -> Lease {
-        let mut owned = OWNED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let slot = owned.trailing_ones() as usize;
-        if slot >= SLOTS {
-            return Lease(Cell::new(SHARED));
-        }
-        if !mutant("statistics: a slot for two threads") {
-            *owned |= 1 << slot;
-        }
-        Lease(Cell::new(slot))
+        with_owned(|owned| {
+            let slot = (owned.trailing_ones() as usize).min(SHARED);
+            if !mutant("statistics: a slot for two threads") {
+                *owned |= 1 << slot;
+            }
+            Lease(Cell::new(slot))
+        })
     }
 
     fn give_back(&self) {
@@ -196,8 +197,7 @@ impl Lease {
         let slot = self.0.replace(SHARED);
         if slot != SHARED {
             // The lock orders this thread's last plain store before the next owner's first load.
-            let mut owned = OWNED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            *owned &= !(1 << slot);
+            with_owned(|owned| *owned &= !(1 << slot));
         }
     }
 }

@@ -5,7 +5,16 @@
 //! loom's `AtomicU64`, and under `--cfg tollgate_shuttle` over shuttle's: the protocols are checked
 //! as they are, not as a copy.
 
-pub(crate) use core::sync::atomic::Ordering;
+pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release};
+
+/// Whether this is a build for a checker, with a table that is small enough to be explored.
+pub(crate) const IS_MODEL: bool = cfg!(any(tollgate_loom, tollgate_shuttle));
+
+/// What belongs to one thread of a model, and what to all of one execution.
+#[cfg(tollgate_loom_statistics)]
+pub(crate) use loom::lazy_static as model_static;
+#[cfg(tollgate_loom)]
+pub(crate) use loom::thread_local as model_thread_local;
 
 /// A counter beside the protocols: statistics and the manual clock. It is never the place where
 /// a decision is made, so the models leave it out of their state space.

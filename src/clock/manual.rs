@@ -4,8 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use crate::probe::Site;
-use crate::sync::Counter;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{Acquire, Counter, Relaxed, Release};
 
 /// Moves the time of a [`Clock::manual`](crate::Clock::manual). Clones move the same time.
 ///

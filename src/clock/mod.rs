@@ -15,8 +15,7 @@ pub use error::ClockError;
 pub use manual::ManualClock;
 
 use crate::probe::Site;
-use crate::sync::Counter;
-use crate::sync::Ordering::Acquire;
+use crate::sync::{Acquire, Counter};
 
 /// Where a limiter takes the time from.
 ///

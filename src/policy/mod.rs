@@ -19,13 +19,12 @@ use crate::algorithm::{Algorithm, Layout, Translation, token_bucket};
 use crate::probe::{Site, mutant, step};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{Atomic, Counter, Mutex, lock, try_lock};
+use crate::sync::{Acquire, Atomic, Counter, IS_MODEL, Mutex, Relaxed, Release, lock, try_lock};
 use crate::terms::{Reading, Terms};
 
 /// How often a decision looks whether another thread has renewed the range: some microseconds,
 /// several times what a publication takes.
-const PATIENCE: u32 = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 1 } else { 1_000 };
+const PATIENCE: u32 = if IS_MODEL { 1 } else { 1_000 };
 
 /// The quota in force.
 #[derive(Debug)]

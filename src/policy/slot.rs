@@ -5,8 +5,7 @@ use crate::algorithm::{Algorithm, Layout, Side, Translation};
 use crate::probe::Site;
 use crate::quota::Quota;
 use crate::slope::Slope;
-use crate::sync::Atomic;
-use crate::sync::Ordering::{Acquire, Release};
+use crate::sync::{Acquire, Atomic, Release};
 use crate::terms::Terms;
 
 /// Words of the terms; every decision loads them.

@@ -27,12 +27,11 @@
 //! a key that was forgotten by a fast clock gains nothing from a slow one.
 
 use crate::probe::{Site, mutant};
-use crate::sync::Atomic;
-use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::{AcqRel, Acquire, Atomic, IS_MODEL, Relaxed, Release};
 use crate::word::Word;
 
 /// Cells of a bucket. With the header they fill eight lines; models use two.
-pub(crate) const CELLS: usize = if cfg!(any(tollgate_loom, tollgate_shuttle)) { 2 } else { 31 };
+pub(crate) const CELLS: usize = if IS_MODEL { 2 } else { 31 };
 
 /// Cells and header.
 const SLOTS: usize = CELLS + 1;

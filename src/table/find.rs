@@ -21,7 +21,7 @@ use crate::algorithm::{Algorithm, Answer, fixed_window, sliding_counter, token_b
 use crate::cell::{self, Attempt};
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::probe::{Site, mutant, step};
-use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::{Acquire, Relaxed};
 use crate::table::bucket::Cell;
 use crate::table::{CELLS, Call, Place, Ring, Table};
 use crate::terms::{Reading, Terms};

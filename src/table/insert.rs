@@ -21,7 +21,7 @@ use crate::builder::Overflow;
 use crate::cell;
 use crate::decision::{Outcome, Verdict};
 use crate::probe::{Site, mutant, step};
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{Acquire, Relaxed, Release};
 use crate::table::bucket::{Cell, Control};
 use crate::table::find::{has_member, unseen};
 use crate::table::{Call, Place, Table};

@@ -26,7 +26,7 @@ use crate::hash::Hashed;
 use crate::memory::{BuildMemoryError, Run};
 use crate::policy::Policy;
 use crate::stats::Counts;
-use crate::sync::Atomic;
+use crate::sync::{Atomic, IS_MODEL};
 use crate::word::Word;
 
 /// Keys of capacity per bucket of 31 cells.
@@ -35,8 +35,7 @@ use crate::word::Word;
 /// number beyond 31 is 2.2e-6 a bucket: two keys in ten million find their bucket full
 /// (`tests::keys_that_do_not_fit`). A bucket is 512 bytes, so this is 42.7 bytes a key, which
 /// leaves room below the 48 that are promised for what a limiter has once.
-pub(crate) const KEYS_PER_BUCKET: usize =
-    if cfg!(any(tollgate_loom, tollgate_shuttle)) { CELLS } else { 12 };
+pub(crate) const KEYS_PER_BUCKET: usize = if IS_MODEL { CELLS } else { 12 };
 
 /// Buckets that are looked at to count keys: 8 MiB.
 const SAMPLE: usize = 4 * BUCKETS_PER_SHARD;

@@ -7,8 +7,7 @@
 use crate::algorithm::sliding_log::{Slots, last_commit};
 use crate::memory::{BuildMemoryError, Run};
 use crate::probe::{Site, mutant};
-use crate::sync::Atomic;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{Acquire, Atomic, Relaxed, Release};
 use crate::terms::Terms;
 
 /// The rings of a run of cells; none of them has a slot but under a sliding log.

@@ -18,7 +18,7 @@
 use crate::cell;
 use crate::policy::{Policy, Walk};
 use crate::probe::{Site, mutant, step};
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{Acquire, Relaxed, Release};
 use crate::table::Table;
 use crate::table::bucket::{Bucket, Cell};
 
