@@ -38,14 +38,7 @@ fn table<K: Hash + ?Sized + 'static>(
 fn by_algorithm(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("check/1k u64");
     group.throughput(Throughput::Elements(1));
-    for algorithm in [
-        Algorithm::TokenBucket,
-        Algorithm::Gcra,
-        Algorithm::LeakyBucket,
-        Algorithm::FixedWindow,
-        Algorithm::SlidingWindowCounter,
-        Algorithm::SlidingWindowLog,
-    ] {
+    for algorithm in Algorithm::ALL {
         for (name, quota) in [("admitted", ample(algorithm)), ("refused", SCARCE)] {
             let limiter = table::<u64>(quota, algorithm, 1_000);
             let mut random = fastrand::Rng::with_seed(7);

@@ -21,19 +21,4 @@ if [[ $# -gt 1 || ! ${1:-500} =~ ^[1-9][0-9]*$ ]]; then
 fi
 export TOLLGATE_SCHEDULES=${1:-500}
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-cd "$root"
-
-# Flags that differ from those of every other build, so a folder of its own.
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/shuttle
-export RUSTFLAGS="--cfg tollgate_shuttle -C debug-assertions"
-unset CARGO_ENCODED_RUSTFLAGS
-
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-cargo test --release --locked --manifest-path loom-tests/Cargo.toml --test random 2>&1 | tee "$log"
-# Without the cfg the file is empty, and cargo content with it.
-if [[ $(<"$log") == *"test result: ok. 0 passed"* ]]; then
-    echo "shuttle: FAILED: no test was run" >&2
-    exit 1
-fi
+exec "$(dirname "${BASH_SOURCE[0]}")/cfg-test.sh" random tollgate_shuttle

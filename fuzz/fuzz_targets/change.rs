@@ -7,8 +7,9 @@ use tollgate::{Algorithm, Clock, Decision, KeyedLimiter, Limiter, Quota, QuotaEr
 use tollgate_fuzz::course::Course;
 use tollgate_fuzz::crowd::Crowd;
 use tollgate_fuzz::fractions::Fractions;
+use tollgate_fuzz::reference::Answer;
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{answer, builder, is_bucket, most, reference};
+use tollgate_fuzz::{builder, is_bucket, most, reference};
 
 /// Few enough keys for a bucket: none is forgotten, and every change finds them all.
 const KEYS: u8 = 4;
@@ -106,7 +107,7 @@ impl Trial {
     fn peek(&mut self, key: u8, cost: u64) {
         let now = self.course.now;
         self.crowd.renew(now);
-        let ours = answer(&self.subject.peek(key, cost, now));
+        let ours = Answer::from(&self.subject.peek(key, cost, now));
         let theirs = self.crowd.key(key).peek(cost, now);
         assert_eq!(ours, self.course.told(ours, theirs), "peek {cost} of {key} at {now}");
     }

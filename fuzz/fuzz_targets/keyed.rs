@@ -14,7 +14,7 @@ use tollgate_fuzz::course::Course;
 use tollgate_fuzz::crowd::Crowd;
 use tollgate_fuzz::reference::{Answer, Reference};
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{answer, is_bucket, most, reference};
+use tollgate_fuzz::{is_bucket, most, reference};
 
 /// Three times what a bucket holds.
 const KEYS: u8 = 96;
@@ -149,12 +149,12 @@ impl Trial<'_> {
         let live = self.crowd.live(but, now);
         assert!(live.len() >= CELLS, "evicted with room for {} more", CELLS - live.len());
         let mut is_gone = |&&(key, _): &&(u8, Option<u64>)| {
-            let ours = answer(&self.limiter.peek_at(&key, 1, now));
+            let ours = Answer::from(&self.limiter.peek_at(&key, 1, now));
             ours != self.course.told(ours, self.crowd.key(key).peek(1, now))
         };
         let gone: Vec<_> = live.iter().filter(&mut is_gone).copied().collect();
         let [(key, wait)] = gone[..] else { panic!("evicted: {gone:?}") };
-        let ours = answer(&self.limiter.peek_at(&key, 1, now));
+        let ours = Answer::from(&self.limiter.peek_at(&key, 1, now));
         let theirs = self.course.told(ours, self.crowd.unseen().peek(1, now));
         assert_eq!(ours, theirs, "{key} is not forgotten");
         if self.script.buckets == 1 && is_bucket(self.script.algorithm) {
@@ -178,7 +178,7 @@ impl Trial<'_> {
         assert!(admitted && ask.cost > 0, "the quota refuses before the table does");
         let live = self.crowd.live(ask.key, now);
         assert!(live.len() >= CELLS, "full with room for {} more", CELLS - live.len());
-        let wait = answer(made).retry_after;
+        let wait = Answer::from(made).retry_after;
         if overflow == Overflow::Refuse && self.script.buckets == 1 {
             let told = |theirs| self.course.told_wait(wait, theirs);
             let mut waits = live.iter().map(|&(_, wait)| wait);
@@ -227,7 +227,7 @@ impl Trial<'_> {
         if made.is_full() {
             self.full(&made, Ask { key, cost, quota: None });
         } else if self.exact && !self.is_behind() {
-            let ours = answer(&made);
+            let ours = Answer::from(&made);
             let theirs = self.course.told(ours, theirs);
             assert_eq!(ours, theirs, "peek {cost} of {key} at {now}");
         } else if made.is_allowed() && cost > 0 {

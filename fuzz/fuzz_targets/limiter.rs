@@ -5,9 +5,9 @@
 use libfuzzer_sys::fuzz_target;
 use tollgate::{Algorithm, Limiter};
 use tollgate_fuzz::course::Course;
-use tollgate_fuzz::reference::Reference;
+use tollgate_fuzz::reference::{Answer, Reference};
 use tollgate_fuzz::script::{Script, Verb};
-use tollgate_fuzz::{answer, builder, most, reference};
+use tollgate_fuzz::{builder, most, reference};
 
 /// Both limiters, asked alike.
 struct Pair {
@@ -30,7 +30,7 @@ impl Pair {
 
     fn peek(&mut self, cost: u64) {
         let now = self.course.now;
-        let ours = answer(&self.limiter.peek_at(cost, now));
+        let ours = Answer::from(&self.limiter.peek_at(cost, now));
         let theirs = self.reference.peek(cost, now);
         assert_eq!(ours, self.course.told(ours, theirs), "peek {cost} at {now}");
     }

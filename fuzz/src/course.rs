@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tollgate::{Algorithm, Decision, Quota};
 
+use crate::most;
 use crate::reference::Answer;
 use crate::script::{Cost, Move, Step};
-use crate::{answer, most};
 
 /// The last moment of a script. A nanosecond later there is no tick left for a log of one token to
 /// round its stamp up to.
@@ -129,7 +129,7 @@ impl Course {
 
     /// Remembers an answer for the steps that follow.
     pub fn note(&mut self, decision: &Decision) -> Answer {
-        self.last = answer(decision);
+        self.last = Answer::from(decision);
         self.last
     }
 }

@@ -8,23 +8,9 @@ pub mod fractions;
 pub mod reference;
 pub mod script;
 
-use std::time::Duration;
-
-use reference::{Answer, Reference};
+use reference::Reference;
 use script::Script;
-use tollgate::{Algorithm, Builder, Clock, Decision, Limiter, Quota};
-
-/// The decision in the reference's terms.
-pub fn answer(decision: &Decision) -> Answer {
-    let nanos = |wait: Duration| u64::try_from(wait.as_nanos()).expect("64 bits of nanoseconds");
-    Answer {
-        allowed: decision.is_allowed(),
-        remaining: decision.remaining(),
-        retry_after: decision.retry_after().map(nanos),
-        reset_after: decision.reset_after().map(nanos),
-        delay: nanos(decision.delay()),
-    }
-}
+use tollgate::{Algorithm, Builder, Clock, Limiter, Quota};
 
 /// The largest cost that a quota can ever admit.
 pub fn most(algorithm: Algorithm, quota: Quota) -> u64 {

@@ -26,15 +26,6 @@ pub const QUOTAS: usize = 4;
 /// Steps of a script that are done: what comes after would take long and find little.
 const STEPS_MAX: usize = 100;
 
-pub const ALGORITHMS: [Algorithm; 6] = [
-    Algorithm::TokenBucket,
-    Algorithm::Gcra,
-    Algorithm::LeakyBucket,
-    Algorithm::FixedWindow,
-    Algorithm::SlidingWindowCounter,
-    Algorithm::SlidingWindowLog,
-];
-
 pub const OVERFLOWS: [Overflow; 3] = [Overflow::EvictNearest, Overflow::Refuse, Overflow::Admit];
 
 /// A limiter and the calls on it.
@@ -129,7 +120,7 @@ pub fn read(bytes: &[u8]) -> Script {
     let mut head = Reader(bytes);
     let [algorithm, overflow, ring, cost_max, buckets, seed, _, _] =
         [(); HEAD].map(|()| head.byte());
-    let algorithm = ALGORITHMS[usize::from(algorithm) % ALGORITHMS.len()];
+    let algorithm = Algorithm::ALL[usize::from(algorithm) % Algorithm::ALL.len()];
     let ring = u64::from(ring) + 1;
     let quotas = [(); QUOTAS].map(|()| {
         let quota = read_quota(&mut head);

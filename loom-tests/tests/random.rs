@@ -26,15 +26,6 @@ const NOW: u64 = 1_000 * SECOND;
 /// More than the calls of a schedule take together.
 const STEPS: usize = 100_000;
 
-const ALGORITHMS: [Algorithm; 6] = [
-    Algorithm::TokenBucket,
-    Algorithm::Gcra,
-    Algorithm::LeakyBucket,
-    Algorithm::FixedWindow,
-    Algorithm::SlidingWindowCounter,
-    Algorithm::SlidingWindowLog,
-];
-
 #[derive(Clone, Copy, Debug)]
 enum Verb {
     Check(u64),
@@ -144,7 +135,7 @@ fn play(game: Game, judge: fn(&Played<'_>)) {
     config.max_steps = MaxSteps::FailAfter(STEPS);
     // That it takes every ordering for the strongest is said above.
     config.silence_warnings = true;
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::ALL {
         let even = RandomScheduler::new_from_seed(1, schedules);
         let once = move || play_once(game, algorithm, judge);
         assert_eq!(Runner::new(even, config.clone()).run(once), schedules);

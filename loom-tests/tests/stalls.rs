@@ -22,15 +22,6 @@ const NOW: u64 = 1_000 * SECOND;
 /// The cells of the one bucket that a limiter for twelve keys has.
 const CELLS: u64 = 31;
 
-const ALGORITHMS: [Algorithm; 6] = [
-    Algorithm::TokenBucket,
-    Algorithm::Gcra,
-    Algorithm::LeakyBucket,
-    Algorithm::FixedWindow,
-    Algorithm::SlidingWindowCounter,
-    Algorithm::SlidingWindowLog,
-];
-
 /// The steps of an insert into a free cell, and those of one into the cell of an idle key.
 const INTO_FREE: [&str; 4] = ["taken", "tagged", "tentative", "committed"];
 const INTO_IDLE: [&str; 5] = ["taken", "cleared", "tagged", "tentative", "committed"];
@@ -127,7 +118,7 @@ fn others_go_on(limiter: &KeyedLimiter<u64>, rounds: u64) {
 /// Eleven threads stand still inside inserts of one bucket, at each step in turn.
 #[test]
 fn others_go_on_while_inserts_stand_still() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::ALL {
         for step in INTO_FREE {
             let limiter = &one_bucket(algorithm);
             thread::scope(|scope| {
@@ -147,7 +138,7 @@ fn others_go_on_while_inserts_stand_still() {
 /// The same in the cells of keys that owe nothing any more, which come back meanwhile.
 #[test]
 fn others_go_on_while_reclaims_stand_still() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::ALL {
         for step in INTO_IDLE {
             let limiter = &one_bucket(algorithm);
             assert!((1000..1000 + CELLS).all(|key| takes(limiter, key, NOW - 10 * SECOND)));
@@ -167,7 +158,7 @@ fn others_go_on_while_reclaims_stand_still() {
 /// or the other.
 #[test]
 fn others_go_on_while_a_change_stands_still() {
-    for algorithm in ALGORITHMS {
+    for algorithm in Algorithm::ALL {
         for step in CHANGE {
             let limiter = &one_bucket(algorithm);
             thread::scope(|scope| {

@@ -107,6 +107,26 @@ pub(crate) struct Layout {
 }
 
 impl Algorithm {
+    /// All of them, in the order of this page.
+    ///
+    /// ```
+    /// use tollgate::{Algorithm, Limiter, Quota};
+    ///
+    /// for algorithm in Algorithm::ALL {
+    ///     let builder = Limiter::builder(Quota::per_second(1)).algorithm(algorithm);
+    ///     assert!(builder.build()?.check().is_allowed());
+    /// }
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub const ALL: [Algorithm; 6] = [
+        Algorithm::TokenBucket,
+        Algorithm::Gcra,
+        Algorithm::LeakyBucket,
+        Algorithm::FixedWindow,
+        Algorithm::SlidingWindowCounter,
+        Algorithm::SlidingWindowLog,
+    ];
+
     /// Whether time is cut into windows.
     #[inline]
     pub(crate) fn has_windows(self) -> bool {

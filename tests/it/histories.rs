@@ -13,7 +13,6 @@ use std::thread;
 
 use tollgate::{Algorithm, Clock, KeyedLimiter, Quota};
 
-use crate::properties::WITH_LOG;
 use crate::reference::Reference;
 
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +136,7 @@ fn random_call(random: &mut fastrand::Rng, algorithm: Algorithm, ask: Ask) -> Ca
 }
 
 fn histories_are_explained(threads: usize, calls: usize, rounds: u64, ask: Ask) {
-    for algorithm in WITH_LOG {
+    for algorithm in Algorithm::ALL {
         for seed in (0..rounds).map(|round| first_seed() + round) {
             let mut random = fastrand::Rng::with_seed(seed);
             let quota = QUOTAS[0];

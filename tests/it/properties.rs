@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate::{Algorithm, Clock, Decision, KeyedLimiter, Limiter, Overflow, Quota};
+use tollgate::{Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota};
 
 use crate::reference::{Answer, Reference};
 
@@ -21,16 +21,6 @@ pub const ALGORITHMS: [Algorithm; 5] = [
     Algorithm::LeakyBucket,
     Algorithm::FixedWindow,
     Algorithm::SlidingWindowCounter,
-];
-
-/// All of them; a sliding log has a ring for the quota's limit unless more is asked for.
-pub const WITH_LOG: [Algorithm; 6] = [
-    Algorithm::TokenBucket,
-    Algorithm::Gcra,
-    Algorithm::LeakyBucket,
-    Algorithm::FixedWindow,
-    Algorithm::SlidingWindowCounter,
-    Algorithm::SlidingWindowLog,
 ];
 
 /// Random cases of each property: `PROPTEST_CASES` sets another number.
@@ -129,18 +119,6 @@ fn moved(now: u64, by: i64) -> u64 {
     now.saturating_add_signed(by)
 }
 
-/// The decision in the reference's terms.
-fn answer(decision: &Decision) -> Answer {
-    let nanos = |wait: Duration| wait.as_nanos() as u64;
-    Answer {
-        allowed: decision.is_allowed(),
-        remaining: decision.remaining(),
-        retry_after: decision.retry_after().map(nanos),
-        reset_after: decision.reset_after().map(nanos),
-        delay: nanos(decision.delay()),
-    }
-}
-
 /// Both limiters, asked alike.
 struct Pair {
     limiter: Limiter,
@@ -158,11 +136,11 @@ impl Pair {
         let Pair { limiter, reference } = self;
         match *step {
             Step::Check { cost } => {
-                let ours = answer(&limiter.check_at(cost, now));
+                let ours = Answer::from(&limiter.check_at(cost, now));
                 prop_assert_eq!(ours, reference.check(cost, now), "check {} at {}", cost, now);
             }
             Step::Peek { cost } => {
-                let ours = answer(&limiter.peek_at(cost, now));
+                let ours = Answer::from(&limiter.peek_at(cost, now));
                 let theirs = reference.peek(cost, now);
                 // An admitted check tells its own departure; a peek has none to tell.
                 prop_assert_eq!(
@@ -187,7 +165,7 @@ impl Pair {
                 prop_assert_eq!(limiter.quota(), quota);
             }
         }
-        let ours = answer(&limiter.peek_at(1, now));
+        let ours = Answer::from(&limiter.peek_at(1, now));
         let theirs = reference.peek(1, now);
         prop_assert_eq!(
             Answer { delay: 0, ..ours },
@@ -286,7 +264,7 @@ proptest! {
             }
             let reference = &mut references[usize::from(key)];
             if !back {
-                prop_assert_eq!(answer(&decision), reference.check(cost, now));
+                prop_assert_eq!(Answer::from(&decision), reference.check(cost, now));
             } else if decision.is_allowed() {
                 prop_assert!(reference.check(cost, now).allowed, "key {} at {}", key, now);
             }
@@ -330,7 +308,7 @@ proptest! {
                 ),
                 None => (limiter.check_at(&7, cost, now), reference.check(cost, now)),
             };
-            prop_assert_eq!(answer(&ours), theirs, "check {} at {}", cost, now);
+            prop_assert_eq!(Answer::from(&ours), theirs, "check {} at {}", cost, now);
         }
     }
 
@@ -359,14 +337,14 @@ proptest! {
                     if decision.is_full() {
                         return Ok(());
                     }
-                    prop_assert_eq!(answer(&decision), reference.check(cost, now));
+                    prop_assert_eq!(Answer::from(&decision), reference.check(cost, now));
                 }
                 Step::Peek { cost } => {
                     let foreseen = limiter.peek_at(&key, cost, now);
                     if foreseen.is_full() {
                         return Ok(());
                     }
-                    let (ours, theirs) = (answer(&foreseen), reference.peek(cost, now));
+                    let (ours, theirs) = (Answer::from(&foreseen), reference.peek(cost, now));
                     prop_assert_eq!(Answer { delay: 0, ..ours }, Answer { delay: 0, ..theirs });
                 }
                 Step::Refund { tokens } => {

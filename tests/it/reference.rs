@@ -4,10 +4,12 @@
 //! rounded down, debts that are whole units. Tests, the replay example, fuzzing and benches compare
 //! the engine with it; `exact.rs` compares it with fractions of a token in turn.
 
+use std::time::Duration;
+
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
-use tollgate::{Algorithm, Quota};
+use tollgate::{Algorithm, Decision, Quota};
 
 /// What a call is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +20,20 @@ pub struct Answer {
     pub retry_after: Option<u64>,
     pub reset_after: Option<u64>,
     pub delay: u64,
+}
+
+/// A decision in the reference's terms.
+impl From<&Decision> for Answer {
+    fn from(decision: &Decision) -> Answer {
+        let nanos = |wait: Duration| wait.as_nanos().to_u64().expect("64 bits of nanoseconds");
+        Answer {
+            allowed: decision.is_allowed(),
+            remaining: decision.remaining(),
+            retry_after: decision.retry_after().map(nanos),
+            reset_after: decision.reset_after().map(nanos),
+            delay: nanos(decision.delay()),
+        }
+    }
 }
 
 /// One key.

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use tollgate::{Algorithm, Clock, KeyedLimiter, Overflow, Quota};
 
-use crate::properties::WITH_LOG;
-
 const SECOND: u64 = 1_000_000_000;
 
 fn build(overflow: Overflow, capacity: usize, seed: u64) -> KeyedLimiter<u64> {
@@ -73,7 +71,7 @@ fn overflow_does_what_the_policy_says() {
 /// P6: idle keys are forgotten without a trace, and nothing else is.
 #[test]
 fn idle_cells_are_reused_and_live_ones_are_not() {
-    for algorithm in WITH_LOG {
+    for algorithm in Algorithm::ALL {
         let limiter: KeyedLimiter<u64> = KeyedLimiter::builder(Quota::per_second(2))
             .algorithm(algorithm)
             .log_cost(2)
@@ -103,7 +101,7 @@ fn idle_cells_are_reused_and_live_ones_are_not() {
 /// A key is forgotten by a clock that runs ahead, which then goes back an hour: nothing is gained.
 #[test]
 fn a_clock_that_goes_back_over_a_reclaim_gains_nothing() {
-    for algorithm in WITH_LOG {
+    for algorithm in Algorithm::ALL {
         let limiter: KeyedLimiter<u64> = KeyedLimiter::builder(Quota::per_minute(6))
             .algorithm(algorithm)
             .log_cost(6)

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use tollgate::{Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota};
 
-use crate::properties::WITH_LOG;
-
 const SECOND: u64 = 1_000_000_000;
 const THREADS: usize = 8;
 
@@ -42,7 +40,7 @@ fn keyed(algorithm: Algorithm, quota: Quota, capacity: usize) -> KeyedLimiter<u6
 
 #[test]
 fn one_instant_admits_exactly_the_burst() {
-    for algorithm in WITH_LOG {
+    for algorithm in Algorithm::ALL {
         for threads in [2, THREADS] {
             let quota = Quota::per_second(10_000);
             let limiter = Limiter::builder(quota)
@@ -65,7 +63,7 @@ fn one_instant_admits_exactly_the_burst() {
 #[test]
 fn every_key_has_one_budget() {
     let keys = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
-    for algorithm in WITH_LOG {
+    for algorithm in Algorithm::ALL {
         let limiter = keyed(algorithm, Quota::per_hour(3), 2 * keys as usize);
         let admitted = together(THREADS, |_| {
             (0..keys).map(|key| u64::from(limiter.check_at(&key, 1, SECOND).is_allowed())).sum()
@@ -107,7 +105,7 @@ fn refilling_tokens_are_spent_once() {
 #[test]
 fn live_keys_keep_their_budget_while_cells_are_reclaimed() {
     let rounds = if cfg!(debug_assertions) { 20 } else { 200 };
-    for algorithm in WITH_LOG {
+    for algorithm in Algorithm::ALL {
         let quota = Quota::per_second(1);
         let limiter = keyed(algorithm, quota, 1_000);
         let next = AtomicU64::new(1_000_000);
@@ -149,7 +147,7 @@ fn quotas_are_changed_by(changers: usize) {
         Quota::per_day(3).burst(10),
         Quota::new(7, Duration::from_secs(60)).burst(10),
     ];
-    for algorithm in WITH_LOG {
+    for algorithm in Algorithm::ALL {
         // The window's limit is its burst; all windows contain the instant.
         let quota = |index: u64| match algorithm {
             Algorithm::FixedWindow

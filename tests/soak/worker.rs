@@ -4,7 +4,7 @@
 //! before are judged and its next calls are prepared; in the second all threads call.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cpu_time::ThreadTime;
 use fastrand::Rng;
@@ -248,7 +248,7 @@ impl<'a> Worker<'a> {
             self.count(&decision);
         }
         self.part.judged += 1;
-        let heard = Heard { cost, now, charges, told: Told::All(answer(&decision)) };
+        let heard = Heard { cost, now, charges, told: Told::All(Answer::from(&decision)) };
         let list = shared.changes.list();
         if let Err(fault) = watched.hear(&heard, round.latest, &list, before..=after) {
             shared.tally.fault(fault, || format!("{heard:?}, {round:?}: {watched:?}"));
@@ -266,17 +266,5 @@ fn may_refuse_a_stranger(shared: &Shared, round: &Round, now: u64) -> bool {
             let window = quota.period().as_nanos() as u64;
             now / window < round.latest / window
         }),
-    }
-}
-
-/// The decision in the reference's terms.
-fn answer(decision: &Decision) -> Answer {
-    let nanos = |wait: Duration| wait.as_nanos() as u64;
-    Answer {
-        allowed: decision.is_allowed(),
-        remaining: decision.remaining(),
-        retry_after: decision.retry_after().map(nanos),
-        reset_after: decision.reset_after().map(nanos),
-        delay: nanos(decision.delay()),
     }
 }

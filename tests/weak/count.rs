@@ -9,19 +9,10 @@ use crate::{
     NOW, SECOND, buckets, one_state, owes, race, race_of_three, race_until, rounds, some_of, takes,
 };
 
-const ALGORITHMS: [Algorithm; 6] = [
-    Algorithm::TokenBucket,
-    Algorithm::Gcra,
-    Algorithm::LeakyBucket,
-    Algorithm::FixedWindow,
-    Algorithm::SlidingWindowCounter,
-    Algorithm::SlidingWindowLog,
-];
-
 /// Three threads ask for more than there is: exactly the quota is admitted, and all of it is owed.
 #[test]
 fn three_threads_share_a_quota() {
-    for algorithm in some_of(ALGORITHMS) {
+    for algorithm in some_of(Algorithm::ALL) {
         for _ in rounds(3) {
             let limiter = one_state(algorithm, Quota::per_second(5));
             let calls = || (0..3).filter(|_| limiter.check_at(1, NOW).is_allowed()).count() as u64;
