@@ -35,7 +35,7 @@ struct Trial<'a> {
     stats: Stats,
     /// The latest time at which a cell may have been taken.
     floor: u64,
-    /// Whether no call came by a clock behind that.
+    /// Whether no call came by a clock behind that, and no refund emptied a window ahead of its clock.
     exact: bool,
     /// Evictions, since then, that no key was found for.
     forgiven: u64,
@@ -236,6 +236,21 @@ impl Trial<'_> {
         }
     }
 
+    /// A window that lies ahead of the clock and counts nothing any more keeps its cell, or what the
+    /// key had spent in the windows before it would be spent again: from then on there may be fewer
+    /// cells than the reference knows of.
+    fn refund(&mut self, key: u8, cost: u64) {
+        self.begin();
+        let now = self.course.now;
+        let is_new = |key: &mut Reference| key.peek(0, now).reset_after == Some(0);
+        self.limiter.refund_at(&key, cost, now);
+        let reference = self.crowd.key(key);
+        let was_new = is_new(reference);
+        reference.refund(cost, now);
+        let is_emptied = !was_new && is_new(reference);
+        self.exact &= !(is_emptied && self.course.is_back() && !is_bucket(self.script.algorithm));
+    }
+
     fn set_quota(&mut self, index: usize) {
         let (quota, now) = (self.script.quotas[index], self.course.now);
         // Dated before a cell was taken, a change may forgive the key that was in it:
@@ -260,11 +275,7 @@ impl Trial<'_> {
         match verb {
             Verb::Check | Verb::CheckWith(_) => self.check(Ask { key, cost, quota }),
             Verb::Peek => self.peek(key, cost),
-            Verb::Refund => {
-                self.begin();
-                self.limiter.refund_at(&key, cost, now);
-                self.crowd.key(key).refund(cost, now);
-            }
+            Verb::Refund => self.refund(key, cost),
             Verb::Reset => {
                 self.begin();
                 self.limiter.reset_at(&key, now);

@@ -121,10 +121,11 @@ pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64
     is_known.then(|| pack(index, previous, current.saturating_sub(tokens), count_bits))
 }
 
-/// Whether nothing is in sight.
+/// Whether nothing is in sight, and nothing ahead: a call by a clock behind the key's window counts
+/// in that window, which a key that is not seen would not do.
 pub(crate) fn is_idle(terms: &Terms, time: u64, reading: &Reading) -> bool {
-    let View { previous, current, .. } = view(terms, time, reading);
-    previous == 0 && current == 0
+    let View { index, previous, current, .. } = view(terms, time, reading);
+    index <= reading.position && previous == 0 && current == 0
 }
 
 /// The time of a key that was idle in window `index`, and before that may have owed anything.

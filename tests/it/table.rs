@@ -179,3 +179,27 @@ fn the_wait_of_a_full_table_is_not_zero() {
     let foreseen = limiter.peek_at(&99, 1, 0);
     assert!(foreseen.is_full() && !foreseen.is_allowed(), "a peek says so too");
 }
+
+/// A window ahead of the clock keeps its cell when all of it was refunded: what the key had spent
+/// before is not spent again by a clock that has gone back.
+#[test]
+fn a_window_ahead_of_the_clock_is_kept_though_it_counts_nothing() {
+    for algorithm in [Algorithm::FixedWindow, Algorithm::SlidingWindowCounter] {
+        let limiter: KeyedLimiter<u64> = KeyedLimiter::builder(Quota::per_second(2))
+            .algorithm(algorithm)
+            .capacity(1)
+            .overflow(Overflow::Refuse)
+            .seed(1)
+            .clock(Clock::manual().0)
+            .build()
+            .unwrap();
+        assert!(limiter.check_at(&0, 2, SECOND).is_allowed());
+        // The other cells, and the key's next window but two.
+        assert!((0..31).all(|key| limiter.check_at(&key, 1, 4 * SECOND).is_allowed()));
+        limiter.refund_at(&0, 1, SECOND);
+        assert!(limiter.check_at(&31, 1, SECOND).is_full(), "{algorithm:?}");
+        assert!(limiter.check_at(&0, 2, SECOND).is_allowed(), "of the window ahead");
+        assert!(!limiter.check_at(&0, 1, SECOND).is_allowed(), "spent again: {algorithm:?}");
+        assert!(limiter.check_at(&31, 1, 6 * SECOND).is_allowed());
+    }
+}
