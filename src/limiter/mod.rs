@@ -15,7 +15,7 @@ use crate::clock::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::memory::BuildMemoryError;
 use crate::policy::{Policy, Walk};
-use crate::probe::Site;
+use crate::probe::{Site, step};
 use crate::quota::Quota;
 use crate::stats::Counts;
 use crate::sync::{Acquire, Atomic};
@@ -146,6 +146,7 @@ impl Limiter {
     #[inline]
     fn decide(&self, cost: u64, now: u64, tick: u32) -> Decision {
         let terms = self.policy.load();
+        step("terms loaded");
         let is_bucket = terms.algorithm.is_bucket() && cost > 0;
         if let Some(reading) = terms.read_bucket(now).filter(|_| is_bucket) {
             // Acquire: as in `look`.
