@@ -40,8 +40,7 @@ pub fn published() -> bool {
 ///
 /// `preemptions` bounds how often an execution may take the processor away from
 /// a thread that could have gone on; `None` sets no bound. The environment
-/// variable `LOOM_MAX_PREEMPTIONS` can lower the bound of every model, and
-/// `TOLLGATE_LOOM_DEEP` raises those that are lower than three to three.
+/// variable `LOOM_MAX_PREEMPTIONS` can lower the bound of every model.
 ///
 /// `LOOM_MAX_PERMUTATIONS` and `LOOM_MAX_DURATION` have no effect. With them
 /// loom stops early and still reports success, and a return from this function
@@ -61,8 +60,6 @@ where
     // `Builder::new` takes a bound from the environment. It is an upper
     // one, as many models would not end beyond the bound they were written with.
     let mut builder = Builder::new();
-    let is_deep = std::env::var_os("TOLLGATE_LOOM_DEEP").is_some();
-    let preemptions = preemptions.map(|bound| if is_deep { bound.max(3) } else { bound });
     builder.preemption_bound = builder.preemption_bound.into_iter().chain(preemptions).min();
     builder.max_branches = BRANCHES;
     builder.max_permutations = None;
@@ -88,6 +85,17 @@ where
     };
     println!("{name}: {executions} executions, bound {bound}, {seconds:.2} s");
     executions
+}
+
+/// As [`explore`], for a model that takes too long with its bound of `deep` preemptions to be
+/// explored so each time: that is what a run with `TOLLGATE_LOOM_DEEP` does (`ci/loom.sh deep`),
+/// and every other run stops at `preemptions`.
+pub fn explore_deep<F>(name: &str, preemptions: usize, deep: Option<usize>, f: F) -> usize
+where
+    F: Fn() + Send + Sync + 'static,
+{
+    let is_deep = std::env::var_os("TOLLGATE_LOOM_DEEP").is_some();
+    explore(name, if is_deep { deep } else { Some(preemptions) }, f)
 }
 
 /// A moment from which models start: a clock that has run for a while, so that a key that was

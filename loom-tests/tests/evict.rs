@@ -1,8 +1,8 @@
 //! A bucket without room: what the overflow policy may forget, and what it must not.
 //!
 //! Each key of these models that is forgotten with a debt gains its burst once, and the limiter
-//! counts how often that happened. One insert is explored with up to three preemptions, two inserts
-//! with two.
+//! counts how often that happened. One insert is explored without a bound or with three
+//! preemptions, two inserts that evict with two, and in a deep run with three.
 
 #![cfg(tollgate_loom)]
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Overflow, Quota};
-use tollgate_loom_tests::{NOW, debt, explore, left, race, takes, two_cells};
+use tollgate_loom_tests::{NOW, debt, explore, explore_deep, left, race, takes, two_cells};
 
 const ONE: Quota = Quota::per_second(1).burst(1);
 const TWO: Quota = Quota::per_second(1).burst(2);
@@ -44,7 +44,7 @@ fn a_charge_on_an_evicted_key_does_not_reach_the_new_one() {
 /// Nor must a refund.
 #[test]
 fn a_refund_of_an_evicted_key_does_not_reach_the_new_one() {
-    explore("evict: refund", Some(3), || {
+    explore("evict: refund", None, || {
         let limiter = full(TWO, Overflow::EvictNearest, 1);
         let refund = |l: &KeyedLimiter<u64>| l.refund_at(&1, 1, NOW);
         let ((), new) = race(&limiter, refund, |l| takes(l, 3, NOW));
@@ -69,13 +69,13 @@ fn a_key_gains_only_by_an_eviction_that_is_counted() {
 /// key that had the cell: it must not take it for the new key's, and refuse.
 #[test]
 fn a_new_key_is_not_refused_for_the_debt_of_the_evicted_one() {
-    explore("evict: one key, two threads that fit", Some(2), || {
+    explore_deep("evict: one key, two threads that fit", 2, Some(3), || {
         let limiter = full(TWO, Overflow::EvictNearest, 2);
         let charge = |l: &KeyedLimiter<u64>| takes(l, 3, NOW);
         assert_eq!(race(&limiter, charge, charge), (true, true));
         assert_eq!(debt(&limiter, 3, NOW), Duration::from_secs(2));
     });
-    explore("evict: one key, two threads, one token", Some(2), || {
+    explore_deep("evict: one key, two threads, one token", 2, Some(3), || {
         let limiter = full(ONE, Overflow::EvictNearest, 1);
         let charge = |l: &KeyedLimiter<u64>| takes(l, 3, NOW);
         let (here, there) = race(&limiter, charge, charge);
@@ -86,7 +86,7 @@ fn a_new_key_is_not_refused_for_the_debt_of_the_evicted_one() {
 /// Whoever looks at a key that has budget is told so, and whatever happens to its cell.
 #[test]
 fn a_key_with_budget_is_never_refused() {
-    explore("evict: peek at a key that comes", Some(2), || {
+    explore("evict: peek at a key that comes", Some(3), || {
         let limiter = full(TWO, Overflow::EvictNearest, 2);
         let peek = |l: &KeyedLimiter<u64>| left(l, 3, NOW);
         let (seen, new) = race(&limiter, peek, |l| takes(l, 3, NOW));
@@ -98,7 +98,7 @@ fn a_key_with_budget_is_never_refused() {
 /// new keys one has the last cell.
 #[test]
 fn refusing_forgets_nobody() {
-    explore("refuse: charge against a key without room", Some(3), || {
+    explore("refuse: charge against a key without room", None, || {
         let limiter = full(TWO, Overflow::Refuse, 1);
         let charge = |l: &KeyedLimiter<u64>| takes(l, 1, NOW);
         let (old, new) = race(&limiter, charge, |l| l.check_at(&3, 1, NOW));

@@ -1,8 +1,8 @@
 //! A key that several threads insert at once is one key: together they are admitted its burst.
 //!
-//! Two threads have up to three preemptions, and two where both take the cells of idle keys. Three
-//! threads are explored in all orders in which each goes on until it is done, with all that a load
-//! may return: one preemption would take a minute.
+//! Two threads have three preemptions, or no bound; where both take the cells of idle keys they
+//! have two, and three in a deep run. Three threads are explored in all orders in which each goes
+//! on until it is done, with all that a load may return, and in a deep run with one preemption.
 
 #![cfg(tollgate_loom)]
 
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Overflow, Quota};
 use tollgate_loom_tests::{
-    NOW, SECOND, at_steps, debt, explore, gate, left, race, race_of_three, takes, two_cells,
+    NOW, SECOND, at_steps, debt, explore, explore_deep, gate, left, race, race_of_three, takes,
+    two_cells,
 };
 
 const ONE: Quota = Quota::per_second(1).burst(1);
@@ -45,7 +46,7 @@ fn two_first_calls_that_fit_are_both_admitted() {
 /// key's cell, and each may take another one.
 #[test]
 fn two_first_calls_in_the_cells_of_idle_keys_share_one_token() {
-    explore("insert: one key, idle cells", Some(2), || {
+    explore_deep("insert: one key, idle cells", 2, Some(3), || {
         let limiter = two_cells(ONE, Overflow::EvictNearest);
         assert!(takes(&limiter, 1, NOW - SECOND) && takes(&limiter, 2, NOW - SECOND));
         let charge = |l: &KeyedLimiter<u64>| takes(l, 3, NOW);
@@ -105,7 +106,7 @@ fn a_peek_and_a_refund_of_a_key_that_is_coming_mint_nothing() {
 /// meets of the two, it is told what is left before a charge or after it.
 #[test]
 fn two_first_calls_and_a_peek_agree() {
-    explore("insert: one key, three threads", Some(0), || {
+    explore_deep("insert: one key, three threads", 0, Some(1), || {
         let limiter = two_cells(ONE, Overflow::EvictNearest);
         let charge = |l: &KeyedLimiter<u64>| takes(l, 1, NOW);
         let (one, two, seen) = race_of_three(&limiter, charge, charge, |l| left(l, 1, NOW));
@@ -149,7 +150,7 @@ fn a_cell_that_was_given_up_is_the_next_keys_own() {
 /// meanwhile: that the idle key was a member says nothing of the key that is coming.
 #[test]
 fn a_tag_that_is_not_committed_is_nobodys() {
-    explore("insert: a tag in an idle key's cell", Some(3), || {
+    explore("insert: a tag in an idle key's cell", None, || {
         let limiter = two_cells(ONE, Overflow::Refuse);
         assert!(takes(&limiter, 1, NOW - SECOND) && takes(&limiter, 2, NOW - SECOND));
         let (taken, is_taken) = gate();
@@ -185,7 +186,7 @@ fn a_tag_that_is_not_committed_is_nobodys() {
 /// has been forgotten again: the insert must know by which.
 #[test]
 fn an_insert_that_fails_knows_when_its_key_was_forgotten() {
-    explore("insert: forgotten during the commit", Some(2), || {
+    explore("insert: forgotten during the commit", Some(3), || {
         let limiter = two_cells(ONE, Overflow::Refuse);
         let (tagged, is_tagged) = gate();
         let (inserted, is_inserted) = gate();

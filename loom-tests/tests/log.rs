@@ -4,7 +4,7 @@
 //! The rings have two slots, so that two calls go once round; costs are one or two. Stamps are in
 //! ticks of a few nanoseconds, and the times here are whole numbers of them. Single calls on one
 //! state are explored without a bound, more calls and keys with three preemptions, two inserts with
-//! two.
+//! two, and in a deep run with three.
 
 #![cfg(tollgate_loom)]
 
@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::{Algorithm, KeyedLimiter, Limiter, Overflow, Quota};
-use tollgate_loom_tests::{NOW, SECOND, explore, left, one_state_of, race, takes, two_cells_of};
+use tollgate_loom_tests::{
+    NOW, SECOND, explore, explore_deep, left, one_state_of, race, takes, two_cells_of,
+};
 
 const MILLI: u64 = SECOND / 1_000;
 
@@ -178,7 +180,7 @@ fn a_full_log_is_forgotten_only_by_an_eviction_that_is_counted() {
 /// is in the ring.
 #[test]
 fn a_new_key_is_not_refused_for_the_log_of_the_evicted_one() {
-    explore("log: eviction by one key, two threads", Some(2), || {
+    explore_deep("log: eviction by one key, two threads", 2, Some(3), || {
         let limiter = two_logs(2, NOW);
         let charge = |l: &KeyedLimiter<u64>| takes(l, 3, NOW);
         assert_eq!(race(&limiter, charge, charge), (true, true));

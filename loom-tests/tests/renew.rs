@@ -2,7 +2,8 @@
 //! that jumps by years, mints nothing and makes nobody wait.
 //!
 //! In models a word has two more bits for the time than in production, so that the renewal is due
-//! after 27 years instead of 7, and time stands still after 36 instead of 9.
+//! after 27 years instead of 7, and time stands still after 36 instead of 9. Two charges have three
+//! preemptions; where there is a walk, there are two, and in a deep run three.
 
 #![cfg(tollgate_loom)]
 
@@ -10,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::{Clock, KeyedLimiter, Limiter, Overflow, Quota};
-use tollgate_loom_tests::{SECOND, debt, explore, left, one_state, race, takes, two_cells};
+use tollgate_loom_tests::{
+    SECOND, debt, explore, explore_deep, left, one_state, race, takes, two_cells,
+};
 
 const YEAR: u64 = 31_557_600 * SECOND;
 
@@ -48,7 +51,7 @@ fn two_charges_that_come_upon_the_renewal_share_one_token() {
 #[test]
 fn two_charges_of_a_key_that_come_upon_the_renewal_share_one_token() {
     for (name, now) in [("due", DUE), ("beyond", BEYOND)] {
-        explore(&format!("a key, two charges, {name}"), Some(2), move || {
+        explore(&format!("a key, two charges, {name}"), Some(3), move || {
             let limiter = two_cells(ONE_A_SECOND, Overflow::EvictNearest);
             assert!(takes(&limiter, 1, 0));
 
@@ -67,7 +70,7 @@ fn two_charges_of_a_key_that_come_upon_the_renewal_share_one_token() {
 /// which it was not written. The key here would be refused for 27 years.
 #[test]
 fn a_helper_that_is_early_does_not_end_the_walk() {
-    explore("early helper", Some(2), || {
+    explore_deep("early helper", 2, Some(3), || {
         let limiter = two_cells(ONE_A_SECOND, Overflow::Refuse);
         assert!(takes(&limiter, 1, EARLY) && takes(&limiter, 2, EARLY));
 
@@ -85,7 +88,7 @@ fn a_helper_that_is_early_does_not_end_the_walk() {
 #[test]
 fn a_change_goes_on_from_where_a_helper_has_ended_the_walk() {
     let quota = |seconds| Quota::new(1, Duration::from_secs(seconds)).burst(1);
-    explore("a change after a helper", Some(2), move || {
+    explore_deep("a change after a helper", 2, Some(3), move || {
         let limiter = two_cells(quota(1), Overflow::Refuse);
         assert!(takes(&limiter, 1, EARLY) && takes(&limiter, 2, EARLY));
         assert_eq!(left(&limiter, 1, DUE), 1);
@@ -107,7 +110,7 @@ fn a_change_goes_on_from_where_a_helper_has_ended_the_walk() {
 #[test]
 fn a_helper_that_is_late_does_not_end_the_walk_of_the_next_renewal() {
     // With this seed key 5 is in one of two buckets, and keys 2 and 3 are in the other.
-    explore("late helper", Some(1), || {
+    explore_deep("late helper", 2, Some(3), || {
         let builder = KeyedLimiter::<u64>::builder(ONE_A_SECOND).capacity(4).seed(1);
         let limiter = Arc::new(builder.clock(Clock::manual().0).build().unwrap());
         // The second call for each is a renewal, or comes after one. As both are there, nobody

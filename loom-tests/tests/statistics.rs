@@ -1,8 +1,8 @@
 //! Every decision is counted once, whichever slots the threads count in.
 //!
 //! There are two slots, of which one is shared: a thread that ends leaves its own to the next.
-//! Two threads are explored without a bound, three with three preemptions. Built with `--cfg tollgate_loom_statistics` besides, as the counts are
-//! not part of the other models.
+//! Two threads are explored without a bound, three with three preemptions. Built with
+//! `--cfg tollgate_loom_statistics` besides, as the counts are not part of the other models.
 
 #![cfg(all(tollgate_loom, tollgate_loom_statistics))]
 

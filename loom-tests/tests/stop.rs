@@ -2,8 +2,9 @@
 //! what is right, and at most one cell is lost.
 //!
 //! The killed thread unwinds from the step it has come to; `probe::step` in the engine names the
-//! steps. It is killed while another thread is at work, or before two others race, with up to three
-//! preemptions, or two where both take the cells of idle keys.
+//! steps. It is killed while another thread is at work, or before two others race, with three
+//! preemptions or without a bound; where both take the cells of idle keys with two, and in a deep
+//! run with three.
 
 #![cfg(tollgate_loom)]
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 use tollgate::probe::on_step;
 use tollgate::{KeyedLimiter, Overflow, Quota};
 use tollgate_loom_tests::{
-    NOW, SECOND, at_steps, debt, explore, gate, race, race_of_three, takes, two_cells,
+    NOW, SECOND, at_steps, debt, explore, explore_deep, gate, race, takes, two_cells,
 };
 
 const ONE: Quota = Quota::per_second(1).burst(1);
@@ -68,7 +69,7 @@ fn an_insert_that_is_killed_spends_nothing() {
 #[test]
 fn an_insert_that_is_killed_in_an_idle_keys_cell_spends_nothing() {
     for step in INSERT {
-        explore(&format!("killed when {step}, idle cells"), Some(2), move || {
+        explore_deep(&format!("killed when {step}, idle cells"), 2, Some(3), move || {
             let limiter = two_cells(ONE, Overflow::Refuse);
             assert!(takes(&limiter, 1, NOW - SECOND) && takes(&limiter, 2, NOW - SECOND));
             let killed = move |l: &KeyedLimiter<u64>| killed_at(step, || takes(l, 3, NOW));
@@ -88,8 +89,7 @@ fn two_threads_share_a_key_that_a_killed_one_has_left() {
         for idle in [false, true] {
             let name = format!("killed when {step}, then two, idle cells: {idle}");
             // Without idle cells three preemptions are a matter of seconds.
-            let preemptions = if idle { 2 } else { 3 };
-            explore(&name, Some(preemptions), move || {
+            explore_deep(&name, if idle { 2 } else { 3 }, Some(3), move || {
                 let limiter = two_cells(ONE, Overflow::Refuse);
                 if idle {
                     assert!(takes(&limiter, 1, NOW - SECOND) && takes(&limiter, 2, NOW - SECOND));
@@ -109,7 +109,7 @@ fn two_threads_share_a_key_that_a_killed_one_has_left() {
 /// at once, and whoever is there goes on.
 #[test]
 fn a_bucket_with_a_lost_cell_answers_at_once() {
-    explore("killed, then a hit and a key without room", Some(3), || {
+    explore("killed, then a hit and a key without room", None, || {
         let limiter = two_cells(TWO, Overflow::Refuse);
         assert!(takes(&limiter, 1, NOW));
         assert!(killed_at("tagged", || takes(&limiter, 2, NOW)).is_none());
@@ -125,7 +125,7 @@ fn a_bucket_with_a_lost_cell_answers_at_once() {
 #[test]
 fn a_changer_that_is_stopped_holds_up_no_charge() {
     for step in ["written", "published", "walk begun"] {
-        explore(&format!("changer stopped when {step}"), Some(3), move || {
+        explore(&format!("changer stopped when {step}"), None, move || {
             let limiter = two_cells(TWO, Overflow::EvictNearest);
             assert!(takes(&limiter, 1, NOW));
             let (charged, is_charged) = gate();
@@ -150,7 +150,7 @@ fn a_changer_that_is_stopped_holds_up_no_charge() {
 #[test]
 fn a_change_after_a_killed_insert_loses_no_charge() {
     for step in INSERT {
-        explore(&format!("killed when {step}, then a change"), Some(2), move || {
+        explore(&format!("killed when {step}, then a change"), Some(3), move || {
             let limiter = two_cells(TWO, Overflow::EvictNearest);
             let killed = killed_at(step, || takes(&limiter, 1, NOW));
             let change = |l: &KeyedLimiter<u64>| l.set_quota_at(slower(3), NOW).unwrap();
@@ -184,11 +184,12 @@ fn a_charge_for_a_killed_insert_brings_the_quota_along() {
 /// An insert learns by the failure of its commit when its key was forgotten, by a thread that is
 /// killed when it has done so. A third thread that charges the cell for the insert knows it, too. All
 /// that comes between is done by the thread that inserts, in the middle of its call, so that only its
-/// commit can tell of it.
+/// commit can tell of it; the one that charges comes before the key is forgotten.
 #[test]
 fn a_charge_for_an_insert_knows_what_the_insert_has_learned() {
-    explore("forgotten during the commit, and a charge", Some(0), || {
+    explore("forgotten during the commit, and a charge", Some(3), || {
         let limiter = two_cells(ONE, Overflow::Refuse);
+        let (spent, is_spent) = gate();
         let (charged, is_charged) = gate();
         let ahead = {
             let limiter = Arc::clone(&limiter);
@@ -196,6 +197,7 @@ fn a_charge_for_an_insert_knows_what_the_insert_has_learned() {
                 let (admitted, is_admitted) = channel();
                 let between = move || {
                     admitted.send(takes(&limiter, 1, NOW)).unwrap();
+                    spent.open();
                     killed_at("taken", || takes(&limiter, 3, NOW + SECOND));
                 };
                 at_steps([
@@ -207,12 +209,12 @@ fn a_charge_for_an_insert_knows_what_the_insert_has_learned() {
             }
         };
         let behind = move |l: &KeyedLimiter<u64>| {
+            is_spent.wait();
             let admitted = takes(l, 1, NOW);
             charged.open();
             admitted
         };
-        // The one that is started first goes first, to its commit.
-        let ((), second, first) = race_of_three(&limiter, |_| (), behind, ahead);
+        let (second, first) = race(&limiter, behind, ahead);
         assert!(!first || !second, "the key has had two tokens");
     });
 }
