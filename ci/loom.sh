@@ -214,11 +214,25 @@ run_all() {
     done
 }
 
+# Prints where a run has panicked first, as FILE:LINE, if that is in a model's test or in the
+# engine. (Some panic twice, which ends the process.) Nothing where loom has given up, because the
+# model spun or had come to a deadlock; where a helper of the models did, because a thread did not
+# come to its step; or where probe.rs refused the mutant: none of them has shown what goes wrong.
+assertion() {
+    local place
+    place=$(sed -n '/ panicked at /{s/.* panicked at \(.*:[0-9]*\):[0-9]*:$/\1/p;q;}' "$1")
+    case $place in
+        "$root"/src/probe.rs:*) ;;
+        "$root"/src/*) printf '%s' "${place#"$root"/}" ;;
+        tests/*) printf 'loom-tests/%s' "$place" ;;
+    esac
+}
+
 # Breaks the engine in one way after the other and has the model that is named
-# for it fail. What counts is a panic of that one test: a build that fails or a model
-# that is not there kills no mutant. (Some panic twice, which ends the process.)
+# for it fail. What counts is a panic of that one test, in an assertion: a build
+# that fails, a model that is not there, or one that loom gives up kills no mutant.
 run_mutants() {
-    local name file test log=$build/loom-repaired/mutant.log start status
+    local name file test log=$build/loom-repaired/mutant.log start status by
     local killed=0 argued=0 survived=() whole=()
     build_on repaired
     say "mutants"
@@ -243,12 +257,15 @@ run_mutants() {
         status=0
         TOLLGATE_MUTANT=$name cargo_test_file "$file" -- --exact "$test" \
             >"$log" 2>&1 </dev/null || status=$?
-        if [[ $status != 0 && $(<"$log") == *"running 1 test"*" panicked at "* ]]; then
+        by=$(assertion "$log")
+        if [[ $status != 0 && $(<"$log") == *"running 1 test"* && -n $by ]]; then
             killed=$((killed + 1))
-            printf '%-40s killed by %s::%s, %s s\n' "$name" "$file" "$test" $((SECONDS - start))
+            printf '%-40s killed by %s::%s at %s, %s s\n' \
+                "$name" "$file" "$test" "$by" $((SECONDS - start))
         else
             survived+=("$name")
             printf '%-40s SURVIVED %s::%s\n' "$name" "$file" "$test"
+            grep -m 1 -A 1 ' panicked at ' "$log" || true
         fi
     done <"$root/loom-tests/mutants.txt"
     [[ ${#survived[@]} == 0 ]] || die "${#survived[@]} mutants survived: ${survived[*]}"
