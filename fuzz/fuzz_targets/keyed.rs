@@ -35,7 +35,9 @@ struct Trial<'a> {
     stats: Stats,
     /// The latest time at which a cell may have been taken.
     floor: u64,
-    /// Whether no call came by a clock behind that, and no refund emptied a window ahead of its clock.
+    /// The latest time there had been when a refund emptied a window.
+    emptied: u64,
+    /// Whether no call came by a clock behind these.
     exact: bool,
     /// Evictions, since then, that no key was found for.
     forgiven: u64,
@@ -67,12 +69,14 @@ impl Trial<'_> {
         self.exact &= !self.is_behind();
     }
 
-    /// Whether a key that is not in the table may be judged by a later time than this call's. A
+    /// Whether a key that is not in the table may be judged by a later time than this call's, or find
+    /// fewer cells. A
     /// log's cell leaves the time of its last stamp behind, even if it is not taken in the end.
     fn is_behind(&self) -> bool {
         let is_log = self.script.algorithm == Algorithm::SlidingWindowLog;
         let may_take = self.crowd.seen() >= CELLS;
-        self.course.now < self.floor || (is_log && may_take && self.course.is_back())
+        self.course.now < self.floor.max(self.emptied)
+            || (is_log && may_take && self.course.is_back())
     }
 
     fn check(&mut self, ask: Ask) {
@@ -236,9 +240,9 @@ impl Trial<'_> {
         }
     }
 
-    /// A window that lies ahead of the clock and counts nothing any more keeps its cell, or what the
-    /// key had spent in the windows before it would be spent again: from then on there may be fewer
-    /// cells than the reference knows of.
+    /// A window that counts nothing any more keeps its cell from clocks behind it, or what the key had
+    /// spent in the windows before would be spent again: for them there are fewer cells than the
+    /// reference knows of.
     fn refund(&mut self, key: u8, cost: u64) {
         self.begin();
         let now = self.course.now;
@@ -248,7 +252,10 @@ impl Trial<'_> {
         let was_new = is_new(reference);
         reference.refund(cost, now);
         let is_emptied = !was_new && is_new(reference);
-        self.exact &= !(is_emptied && self.course.is_back() && !is_bucket(self.script.algorithm));
+        if is_emptied && !is_bucket(self.script.algorithm) {
+            self.emptied = self.emptied.max(self.course.latest);
+            self.exact &= !self.is_behind();
+        }
     }
 
     fn set_quota(&mut self, index: usize) {
@@ -324,6 +331,7 @@ fuzz_target!(|script: Script| {
         course: Course::new(script.algorithm, script.quotas[0]).in_ticks(tick_bits),
         stats: Stats::default(),
         floor: 0,
+        emptied: 0,
         exact: true,
         forgiven: 0,
         calls: 0,

@@ -25,7 +25,7 @@ pub struct Course {
     pub quota: Quota,
     pub now: u64,
     /// The latest time there was.
-    latest: u64,
+    pub latest: u64,
     /// No window that a key was counted in starts later than this.
     furthest: u64,
     /// Times are multiples of two to this many nanoseconds.
