@@ -1,0 +1,78 @@
+//! The engine, in the ways in which a server would ask it.
+
+use std::sync::OnceLock;
+
+use tollgate::{Clock, CoarseHandle, Decision, KeyedLimiter, Limiter, Quota};
+
+use super::TICK;
+use crate::contender::{Contender, Entrant, Key, Path};
+use crate::workload::Ours;
+
+/// Keys that are asked for at once.
+const BATCH: usize = 32;
+
+impl<K: Key> Contender<K> for KeyedLimiter<K> {
+    #[inline]
+    fn admits(&self, key: &K) -> bool {
+        self.check(key).is_allowed()
+    }
+}
+
+impl Contender<()> for Limiter {
+    #[inline]
+    fn admits(&self, (): &()) -> bool {
+        self.check().is_allowed()
+    }
+}
+
+/// A limiter that is asked for many keys at once.
+struct Batches<K>(KeyedLimiter<K>);
+
+impl<K: Key> Contender<K> for Batches<K> {
+    #[inline]
+    fn admits(&self, key: &K) -> bool {
+        self.0.admits(key)
+    }
+
+    #[inline]
+    fn admitted(&self, keys: &[K]) -> usize {
+        let mut decisions = [Decision::default(); BATCH];
+        let mut admitted = 0;
+        for keys in keys.chunks(BATCH) {
+            let decided = self.0.check_many(keys, &mut decisions);
+            admitted += decisions[..decided].iter().filter(|one| one.is_allowed()).count();
+        }
+        admitted
+    }
+}
+
+/// The coarse clock of the process, which runs from the first call on; `None` where there is none.
+fn coarse_clock() -> Option<Clock> {
+    static CLOCK: OnceLock<Option<(Clock, CoarseHandle)>> = OnceLock::new();
+    let clock = CLOCK.get_or_init(|| Clock::coarse(TICK).ok());
+    clock.as_ref().map(|(clock, _)| clock.clone())
+}
+
+/// A limiter for so many keys.
+pub fn keyed<K: Key>(ours: Ours, keys: usize, path: Path) -> Entrant<K> {
+    let build = |clock| {
+        let quota = Quota::new(path.burst().into(), path.period());
+        let builder = KeyedLimiter::builder(quota).capacity(keys).clock(clock);
+        builder.build().expect("a quota that fits, and memory for the keys")
+    };
+    let name = ours.name();
+    match ours {
+        Ours::Precise => Entrant::new(name, build(Clock::precise())),
+        Ours::Batch => Entrant::new(name, Batches(build(Clock::precise()))),
+        Ours::Coarse => match coarse_clock() {
+            Some(clock) => Entrant::new(name, build(clock)),
+            None => Entrant::left_out(name, "the kernel does not keep time by the counter"),
+        },
+    }
+}
+
+/// A limiter of one state.
+pub fn one_state(path: Path) -> Entrant<()> {
+    let quota = Quota::new(path.burst().into(), path.period());
+    Entrant::new(Ours::Precise.name(), Limiter::new(quota).expect("a quota that fits"))
+}
