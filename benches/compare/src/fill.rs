@@ -16,8 +16,12 @@ type Make = Box<dyn Fn() -> Entrant<u64>>;
 /// Measures the fills of one set.
 pub fn measure(set: Set, workloads: &[Workload], effort: Effort, bar: &Progress) -> Vec<Row> {
     bar.say(workloads[0].name);
-    let mut makers: Vec<Make> =
-        vec![Box::new(move || contenders::ours(Ours::Precise, set.keys, set.path))];
+    let mut makers: Vec<Make> = Vec::new();
+    for ours in Ours::ALL {
+        if workloads.iter().any(|workload| workload.ours == ours) {
+            makers.push(Box::new(move || contenders::ours(ours, set.keys, set.path)));
+        }
+    }
     for make in contenders::GROWING {
         makers.push(Box::new(move || make(set.path)));
     }

@@ -87,7 +87,7 @@ const HOT: (Kind, usize, Path) = (Kind::Number, 1, Path::Hot);
 const HOT_REFUSED: (Kind, usize, Path) = (Kind::Number, 1, Path::Refused);
 
 /// All of them, those of one set together, smaller ones first.
-pub const ALL: [Workload; 31] = [
+pub const ALL: [Workload; 33] = [
     row("keys-1k", numbers(K), Way::Straight, Ours::Precise),
     row("keys-1k-coarse", numbers(K), Way::Straight, Ours::Coarse),
     row("keys-1k-batch", numbers(K), Way::Straight, Ours::Batch),
@@ -110,12 +110,14 @@ pub const ALL: [Workload; 31] = [
     row("hot-key-refused", HOT_REFUSED, Way::Straight, Ours::Precise),
     row("hot-key-refused-2-threads", HOT_REFUSED, Way::TwoThreads, Ours::Precise),
     row("fill-1M", numbers(M), Way::Fill, Ours::Precise),
+    row("fill-1M-batch", numbers(M), Way::Fill, Ours::Batch),
     row("fill-1M-and-build", numbers(M), Way::FillAndBuild, Ours::Precise),
     row("keys-10M", numbers(10 * M), Way::Straight, Ours::Precise),
     row("keys-10M-coarse", numbers(10 * M), Way::Straight, Ours::Coarse),
     row("keys-10M-batch", numbers(10 * M), Way::Straight, Ours::Batch),
     row("keys-10M-chain", numbers(10 * M), Way::Chain, Ours::Precise),
     row("fill-10M", numbers(10 * M), Way::Fill, Ours::Precise),
+    row("fill-10M-batch", numbers(10 * M), Way::Fill, Ours::Batch),
     row("fill-10M-and-build", numbers(10 * M), Way::FillAndBuild, Ours::Precise),
     row("one-state", ONE, Way::Straight, Ours::Precise),
     row("one-state-refused", (Kind::OneState, 1, Path::Refused), Way::Straight, Ours::Precise),
