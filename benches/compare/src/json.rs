@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -31,14 +30,14 @@ struct Time<'a> {
     left_out: Option<&'a str>,
 }
 
-/// Writes a file.
-pub fn write(path: &Path, machine: &Machine, rows: &[Row], exact: &[Finding]) -> io::Result<()> {
+/// Writes a file that is empty yet.
+pub fn write(file: File, machine: &Machine, rows: &[Row], exact: &[Finding]) -> io::Result<()> {
     let times = rows.iter().flat_map(|row| {
         let peers = row.peers.iter().map(move |peer| time(row, peer.name, &peer.outcome));
         std::iter::once(time(row, row.workload.ours.name(), &row.ours)).chain(peers)
     });
     let report = Report { machine, times: times.collect(), exact };
-    let mut file = BufWriter::new(File::create(path)?);
+    let mut file = BufWriter::new(file);
     serde_json::to_writer_pretty(&mut file, &report)?;
     writeln!(file)?;
     file.flush()

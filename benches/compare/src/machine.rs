@@ -45,7 +45,7 @@ impl Machine {
             other => format!("no time-stamp counter (clock source {other})"),
         };
         format!(
-            "{}, {} cores, load {}; {counter}; huge pages: {}; {}; commit {}",
+            "{}, cores: {}, load {}; {counter}; huge pages: {}; {}; commit {}",
             self.processor, self.cores, self.load, self.huge_pages, self.rustc, self.commit
         )
     }

@@ -44,6 +44,7 @@ mod report;
 mod workload;
 
 use std::error::Error;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -110,6 +111,14 @@ fn run() -> Result<(), Box<dyn Error>> {
         Task::Print(text) => return Ok(writeln!(out, "{text}")?),
     };
     let (selected, left_out) = select(&options)?;
+    // Before all the measuring, so that nothing is lost by a wrong path.
+    let json = match &options.json {
+        Some(path) => {
+            let named = |error| format!("{}: {error}", path.display());
+            Some(File::create(path).map_err(named)?)
+        }
+        None => None,
+    };
     let machine = Machine::look();
     writeln!(out, "{}", machine.headline())?;
     if !left_out.is_empty() {
@@ -124,9 +133,8 @@ fn run() -> Result<(), Box<dyn Error>> {
         false => Vec::new(),
     };
     report::exact(&mut out, &findings)?;
-    if let Some(path) = &options.json {
-        json::write(path, &machine, &rows, &findings)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+    if let Some(file) = json {
+        json::write(file, &machine, &rows, &findings)?;
     }
     Ok(())
 }
