@@ -1,87 +1,121 @@
-//! One decision at a time: `cargo bench --bench check`.
+//! One decision at a time, on a table that fits the caches: `cargo bench --bench check`.
 //!
-//! Admitted and refused calls apart, by key type and by algorithm, on tables that fit the caches
-//! and one that does not. The clock is the real one.
+//! By kind of key and by algorithm: a hit is an admitted call on a known key, a miss is the first
+//! call of a new key in a table with room, and a refused call is on a known key. The clock is the
+//! real one.
 
+mod common;
+
+use std::borrow::Borrow;
+use std::cell::LazyCell;
 use std::hash::Hash;
-use std::hint::black_box;
 use std::net::{IpAddr, Ipv6Addr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use tollgate::{Algorithm, KeyedLimiter, Limiter, Quota};
+use common::{Path, ample, bench, builder};
+use criterion::{Bencher, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use tollgate::{Algorithm, KeyedLimiter, Limiter};
 
-/// Never used up by a bench.
-const AMPLE: Quota = Quota::per_second(1_000_000_000);
-/// As much as the algorithm counts. A log of 100 has about half of it in sight then.
-fn ample(algorithm: Algorithm) -> Quota {
-    match algorithm {
-        Algorithm::FixedWindow => Quota::per_second(500_000_000),
-        Algorithm::SlidingWindowCounter => Quota::per_second(16_384),
-        Algorithm::SlidingWindowLog => Quota::new(100, Duration::from_millis(2)),
-        _ => AMPLE,
-    }
+const KEYS: u64 = 10_000;
+
+/// Numbers as many as there are keys, in no order.
+fn shuffled() -> Vec<u64> {
+    let mut numbers: Vec<u64> = (0..KEYS).collect();
+    fastrand::Rng::with_seed(7).shuffle(&mut numbers);
+    numbers
 }
 
-/// Used up by the first call, for longer than a bench.
-const SCARCE: Quota = Quota::per_day(1);
+fn numbers(criterion: &mut Criterion) {
+    by_algorithm::<u64, u64>(criterion, "u64", &shuffled());
+}
 
-fn table<K: Hash + ?Sized + 'static>(
-    quota: Quota,
-    algorithm: Algorithm,
-    keys: usize,
-) -> KeyedLimiter<K> {
-    let builder = KeyedLimiter::builder(quota).algorithm(algorithm).capacity(keys).seed(1);
+fn addresses(criterion: &mut Criterion) {
+    let address = |number: u64| IpAddr::V6(Ipv6Addr::from(u128::from(number) << 64 | 1));
+    let addresses: Vec<IpAddr> = shuffled().into_iter().map(address).collect();
+    by_algorithm::<IpAddr, IpAddr>(criterion, "IPv6 address", &addresses);
+}
+
+fn strings(criterion: &mut Criterion) {
+    let names: Vec<String> =
+        shuffled().into_iter().map(|number| format!("user-{number:019}")).collect();
+    by_algorithm::<str, String>(criterion, "24-character string", &names);
+}
+
+fn by_algorithm<K: Hash + ?Sized + 'static, Q: Borrow<K>>(
+    criterion: &mut Criterion,
+    kind: &str,
+    keys: &[Q],
+) {
+    let mut group = criterion.benchmark_group(format!("check/{kind}"));
+    group.throughput(Throughput::Elements(1));
+    for algorithm in Algorithm::ALL {
+        let id = |name| BenchmarkId::new(name, format!("{algorithm:?}"));
+        for (name, path) in [("hit", Path::Admitted), ("refused", Path::Refused)] {
+            let limiter = LazyCell::new(|| {
+                let limiter = table(path, algorithm);
+                assert!(keys.iter().all(|key| limiter.check(key.borrow()).is_allowed()));
+                limiter
+            });
+            let mut calls = keys.iter().cycle();
+            bench(&mut group, id(name), &|| limiter.stats(), path.count(), |bencher| {
+                let limiter: &KeyedLimiter<K> = &limiter;
+                let mut call = || calls.next().expect("a cycle has no end").borrow();
+                bencher.iter(|| limiter.check(call()).is_allowed());
+            });
+        }
+        group.bench_function(id("miss"), |bencher| miss(bencher, algorithm, keys));
+    }
+    group.finish();
+}
+
+fn table<K: Hash + ?Sized + 'static>(path: Path, algorithm: Algorithm) -> KeyedLimiter<K> {
+    let quota = match path {
+        Path::Admitted => ample(algorithm),
+        Path::Refused => path.quota(),
+    };
+    let builder = builder(quota, KEYS as usize).algorithm(algorithm);
     builder.build().expect("a quota and a capacity that fit")
 }
 
-fn by_algorithm(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("check/1k u64");
-    group.throughput(Throughput::Elements(1));
-    for algorithm in Algorithm::ALL {
-        for (name, quota) in [("admitted", ample(algorithm)), ("refused", SCARCE)] {
-            let limiter = table::<u64>(quota, algorithm, 1_000);
-            let mut random = fastrand::Rng::with_seed(7);
-            (0..1_000).for_each(|key| {
-                let _ = black_box(limiter.check(&key));
-            });
-            group.bench_function(BenchmarkId::new(name, format!("{algorithm:?}")), |bencher| {
-                bencher.iter(|| limiter.check(&random.u64(..1_000)).is_allowed());
-            });
+/// Fills tables one after another; building them is not timed.
+fn miss<K: Hash + ?Sized + 'static, Q: Borrow<K>>(
+    bencher: &mut Bencher<'_>,
+    algorithm: Algorithm,
+    keys: &[Q],
+) {
+    bencher.iter_custom(|calls| {
+        let (mut left, mut taken) = (calls as usize, Duration::ZERO);
+        while left > 0 {
+            let limiter = table::<K>(Path::Admitted, algorithm);
+            let keys = &keys[..keys.len().min(left)];
+            let start = Instant::now();
+            let admitted = keys.iter().filter(|key| limiter.check((*key).borrow()).is_allowed());
+            let admitted = admitted.count();
+            taken += start.elapsed();
+            assert_eq!(admitted, keys.len(), "new keys are admitted");
+            left -= keys.len();
         }
+        taken
+    });
+}
+
+fn one_state(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("check/one state");
+    group.throughput(Throughput::Elements(1));
+    for path in Path::BOTH {
+        let limiter = Limiter::new(path.quota()).expect("a quota that fits");
+        assert!(limiter.check().is_allowed());
+        let id = BenchmarkId::from_parameter(path.name());
+        bench(&mut group, id, &|| limiter.stats(), path.count(), |bencher| {
+            bencher.iter(|| limiter.check().is_allowed());
+        });
     }
     group.finish();
 }
 
-fn by_key(criterion: &mut Criterion) {
-    let keys = 100_000;
-    let mut group = criterion.benchmark_group("check/100k");
-    group.throughput(Throughput::Elements(1));
-    let mut random = fastrand::Rng::with_seed(7);
-    let numbers = table::<u64>(AMPLE, Algorithm::TokenBucket, keys);
-    group.bench_function("u64", |bencher| {
-        bencher.iter(|| numbers.check(&random.u64(..keys as u64)).is_allowed());
-    });
-    let addresses: Vec<IpAddr> =
-        (0..keys).map(|key| IpAddr::V6(Ipv6Addr::from((key as u128) << 64 | 1))).collect();
-    let by_address = table::<IpAddr>(AMPLE, Algorithm::TokenBucket, keys);
-    group.bench_function("IPv6 address", |bencher| {
-        bencher.iter(|| by_address.check(&addresses[random.usize(..keys)]).is_allowed());
-    });
-    let names: Vec<String> = (0..keys).map(|key| format!("user-{key:019}")).collect();
-    let by_name = table::<str>(AMPLE, Algorithm::TokenBucket, keys);
-    group.bench_function("24-character string", |bencher| {
-        bencher.iter(|| by_name.check(&names[random.usize(..keys)]).is_allowed());
-    });
-    group.finish();
+criterion_group! {
+    name = benches;
+    config = common::criterion(500, 1_500);
+    targets = numbers, addresses, strings, one_state
 }
-
-fn one_state(criterion: &mut Criterion) {
-    let limiter = Limiter::new(AMPLE).expect("a quota that fits");
-    criterion.bench_function("check/one state", |bencher| {
-        bencher.iter(|| limiter.check().is_allowed());
-    });
-}
-
-criterion_group!(benches, by_algorithm, by_key, one_state);
 criterion_main!(benches);
