@@ -53,12 +53,12 @@ impl Path {
     }
 }
 
-/// As much as the algorithm counts. Of a log's hundred a part is in sight.
+/// As much as the algorithm counts. Of a log's hundred about half is in sight.
 pub(crate) fn ample(algorithm: Algorithm) -> Quota {
     match algorithm {
         Algorithm::FixedWindow => Quota::per_second(500_000_000),
         Algorithm::SlidingWindowCounter => Quota::per_second(16_384),
-        Algorithm::SlidingWindowLog => Quota::new(100, Duration::from_millis(5)),
+        Algorithm::SlidingWindowLog => Quota::new(100, Duration::from_millis(20)),
         _ => AMPLE,
     }
 }
