@@ -36,8 +36,7 @@ cmp target/algorithms.svg docs/algorithms.svg || {
 }
 
 step "benches compile and run once"
-cargo bench --locked --bench check -- --test
-cargo bench --locked --bench change -- --test
+cargo bench --locked -- --test
 
 step "models"
 ci/loom.sh repaired
