@@ -3,16 +3,20 @@
 //! Every verb that reads a clock is shorthand for one that takes `now`. The choice of clock is a
 //! value, not a type.
 
+mod coarse;
 mod error;
 mod manual;
 
 use core::fmt;
 use core::time::Duration;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
+pub use coarse::CoarseHandle;
 pub use error::ClockError;
 pub use manual::ManualClock;
+
+use coarse::Coarse;
 
 use crate::probe::Site;
 use crate::sync::{Acquire, Counter};
@@ -36,12 +40,8 @@ enum Source {
     Ticks(quanta::Clock),
     /// The system's monotonic clock.
     System,
-    /// The last reading of a thread that reads the clock every so often, while its handle lives.
-    Coarse {
-        tick: u64,
-        upkeep: Weak<quanta::Handle>,
-        clock: quanta::Clock,
-    },
+    /// The last reading of a thread, while its handle lives.
+    Coarse(Coarse),
     Manual(Arc<Counter>),
 }
 
@@ -68,14 +68,12 @@ impl Clock {
     /// clock read, and the processor can overlap one decision's cache misses with the next's. The
     /// price is a clock that is up to a tick behind: waits are rounded up to whole ticks.
     ///
-    /// The thread runs until the last clone of the handle is dropped, which waits up to a tick for it
-    /// to end. From then on limiters with this clock read the precise one. A process has one such
-    /// thread at a time.
+    /// Clones of the clock share the thread, which runs until the last clone of the handle is dropped.
+    /// From then on limiters with this clock read the precise one.
     ///
     /// # Errors
     ///
-    /// [`ClockError`] if such a thread runs already with another tick or cannot be started, if the tick
-    /// is not from 1 ns to a second, or if the kernel does not trust the processor's counter.
+    /// [`ClockError`] if the tick is not from 1 ns to a second, or if the thread cannot be started.
     ///
     /// ```
     /// use std::time::Duration;
@@ -89,30 +87,12 @@ impl Clock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn coarse(tick: Duration) -> Result<(Clock, CoarseHandle), ClockError> {
-        let nanos = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX);
+        let nanos = u32::try_from(tick.as_nanos()).unwrap_or(0);
         if nanos == 0 || tick > Duration::from_secs(1) {
             return Err(ClockError::Tick { tick });
         }
-        if !kernel_trusts_counter() {
-            return Err(ClockError::Counter);
-        }
-        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        let upkeep =
-            match running.as_ref().and_then(|(tick, upkeep)| Some((*tick, upkeep.upgrade()?))) {
-                Some((same, upkeep)) if same == nanos => upkeep,
-                Some((other, _)) => {
-                    return Err(ClockError::Running { tick: Duration::from_nanos(other) });
-                }
-                None => {
-                    let upkeep =
-                        quanta::Upkeep::new(tick).start().map_err(|_| ClockError::Start)?;
-                    Arc::new(upkeep)
-                }
-            };
-        *running = Some((nanos, Arc::downgrade(&upkeep)));
-        let clock = quanta::Clock::new();
-        let source = Source::Coarse { tick: nanos, upkeep: Arc::downgrade(&upkeep), clock };
-        Ok((Clock(source), CoarseHandle { upkeep: Some(upkeep) }))
+        let (coarse, handle) = Coarse::start(nanos).map_err(|_| ClockError::Start)?;
+        Ok((Clock(Source::Coarse(coarse)), handle))
     }
 
     /// A clock that stands still until it is moved, for tests and simulations. It starts at 0, and
@@ -140,16 +120,16 @@ impl Clock {
     /// manual clock starts at 0.
     pub(crate) fn start(&self) -> (Timer, u64) {
         let source = self.0.clone();
-        let (ticks, instant) = match &source {
-            Source::Ticks(clock) | Source::Coarse { clock, .. } => (clock.raw(), Instant::now()),
-            Source::System | Source::Manual(_) => (0, Instant::now()),
+        let start = match &source {
+            Source::Ticks(clock) => clock.raw(),
+            Source::Coarse(coarse) => coarse.elapsed(),
+            Source::System | Source::Manual(_) => 0,
         };
         let unix = match &source {
             Source::Manual(_) => 0,
             _ => SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64),
         };
-        let origin = quanta_origin(&source);
-        (Timer { source, ticks, instant, origin }, unix)
+        (Timer { source, start, instant: Instant::now() }, unix)
     }
 }
 
@@ -164,19 +144,9 @@ impl fmt::Debug for Source {
         match self {
             Source::Ticks(_) => f.write_str("Ticks"),
             Source::System => f.write_str("System"),
-            Source::Coarse { tick, .. } => write!(f, "Coarse({tick} ns)"),
+            Source::Coarse(coarse) => write!(f, "Coarse({} ns)", coarse.tick),
             Source::Manual(_) => f.write_str("Manual"),
         }
-    }
-}
-
-/// The background thread of the process, if it runs: its tick and its handle.
-static RUNNING: Mutex<Option<(u64, Weak<quanta::Handle>)>> = Mutex::new(None);
-
-fn quanta_origin(source: &Source) -> Option<quanta::Instant> {
-    match source {
-        Source::Coarse { clock, .. } => Some(clock.now()),
-        _ => None,
     }
 }
 
@@ -184,9 +154,9 @@ fn quanta_origin(source: &Source) -> Option<quanta::Instant> {
 #[derive(Debug)]
 pub(crate) struct Timer {
     source: Source,
-    ticks: u64,
+    /// What the source said at the start, in ticks or nanoseconds.
+    start: u64,
     instant: Instant,
-    origin: Option<quanta::Instant>,
 }
 
 impl Timer {
@@ -199,61 +169,28 @@ impl Timer {
     /// Nanoseconds since the start, and the step in which the clock moves.
     #[inline]
     pub(crate) fn read(&self) -> (u64, u32) {
-        match &self.source {
-            Source::Ticks(clock) => (clock.delta_as_nanos(self.ticks, clock.raw()), 1),
-            other => self.read_other(other),
+        // One after the other, not a match, which would jump by a table.
+        if let Source::Ticks(clock) = &self.source {
+            return (clock.delta_as_nanos(self.start, clock.raw()), 1);
         }
+        if let Source::Coarse(coarse) = &self.source
+            && let Some(nanos) = coarse.last()
+        {
+            // The last reading may be from before the start.
+            return (nanos.saturating_sub(self.start), coarse.tick);
+        }
+        (self.read_slowly(), 1)
     }
 
-    /// The clocks that are not the default, out of the way of the one that is.
+    /// A manual clock, or the system's monotonic clock from the same start.
     #[inline(never)]
-    fn read_other(&self, source: &Source) -> (u64, u32) {
-        match source {
-            Source::Coarse { clock, upkeep, tick } => {
-                let Some(origin) = self.origin.filter(|_| upkeep.strong_count() > 0) else {
-                    return (self.precise(), 1);
-                };
-                let since = clock.recent().saturating_duration_since(origin);
-                // A tick is at most a second, which fits.
-                (since.as_nanos() as u64, *tick as u32)
-            }
+    fn read_slowly(&self) -> u64 {
+        match &self.source {
             // Acquire: a thread that was told of a new time sees it. Pairs with the Release in
             // `ManualClock`.
-            Source::Manual(nanos) => (nanos.load(Acquire.at("clock/read")), 1),
-            Source::Ticks(_) | Source::System => (self.precise(), 1),
+            Source::Manual(nanos) => nanos.load(Acquire.at("clock/read")),
+            _ => self.instant.elapsed().as_nanos() as u64,
         }
-    }
-
-    /// The system's monotonic clock, from the same start.
-    fn precise(&self) -> u64 {
-        self.instant.elapsed().as_nanos() as u64
-    }
-}
-
-/// Keeps the thread of [`Clock::coarse`] running.
-///
-/// ```
-/// use std::time::Duration;
-/// use tollgate::Clock;
-///
-/// let (_clock, handle) = Clock::coarse(Duration::from_millis(1))?;
-/// assert!(Clock::coarse(Duration::from_millis(2)).is_err());
-/// drop(handle);
-/// # Ok::<(), tollgate::ClockError>(())
-/// ```
-#[derive(Clone, Debug)]
-#[must_use = "the clock is precise again when the handle is dropped"]
-pub struct CoarseHandle {
-    /// Always there but while the handle is being dropped.
-    upkeep: Option<Arc<quanta::Handle>>,
-}
-
-impl Drop for CoarseHandle {
-    fn drop(&mut self) {
-        // Under the lock, so that whoever starts a clock meanwhile finds the thread running or
-        // gone, not on its way.
-        let _running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        self.upkeep = None;
     }
 }
 
