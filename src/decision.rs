@@ -28,7 +28,7 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// As the decision of a peek, which has charged nothing.
     pub(crate) fn foreseen(&self, cost: u64, tick: u32) -> Decision {
-        Decision { charged: 0, ..self.decision(cost, tick) }
+        Decision { is_foreseen: true, ..self.decision(cost, tick) }
     }
 }
 
@@ -84,9 +84,9 @@ pub struct Decision {
     queued: bool,
     /// The clock's tick in nanoseconds, to which waits are rounded up; 1 for an exact clock.
     tick: u32,
+    /// Whether the cost is not in the answer, because it was not charged.
+    is_foreseen: bool,
     cost: u64,
-    /// What of the cost is in the answer already.
-    charged: u64,
     answer: Answer,
 }
 
@@ -104,7 +104,7 @@ impl Decision {
         tick: u32,
     ) -> Decision {
         let queued = algorithm == Algorithm::LeakyBucket;
-        Decision { outcome, queued, tick, cost, charged: cost, answer }
+        Decision { outcome, queued, tick, is_foreseen: false, cost, answer }
     }
 
     /// Whether the call may go ahead.
@@ -226,7 +226,8 @@ impl Decision {
         if !self.queued || self.cost == 0 || self.outcome != Outcome::Admitted {
             return Duration::ZERO;
         }
-        Duration::from_nanos(self.answer.departs_in(self.charged).unwrap_or(u64::MAX))
+        let charged = if self.is_foreseen { 0 } else { self.cost };
+        Duration::from_nanos(self.answer.departs_in(charged).unwrap_or(u64::MAX))
     }
 
     /// Waits end at a tick of the clock. A coarse clock may be a tick behind when the wait begins
@@ -246,7 +247,7 @@ impl Decision {
 impl Default for Decision {
     fn default() -> Decision {
         let (outcome, answer) = (Outcome::Refused, Answer::default());
-        Decision { outcome, queued: false, tick: 1, cost: 1, charged: 1, answer }
+        Decision { outcome, queued: false, tick: 1, is_foreseen: false, cost: 1, answer }
     }
 }
 

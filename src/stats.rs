@@ -10,7 +10,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::decision::Outcome;
 use crate::probe::{Site, mutant};
-use crate::sync::{Relaxed, Tally};
+use crate::sync::{Counter, Relaxed, Tally};
 
 /// Slots of a limiter, the shared one included. The model has two.
 const SLOTS: usize = if cfg!(tollgate_loom_statistics) { 2 } else { 64 };
@@ -57,6 +57,8 @@ pub struct Stats {
 #[derive(Debug, Default)]
 struct Slot {
     counts: [Tally; 7],
+    /// How many of the thread's next calls are expected to be inserts.
+    misses: Counter,
 }
 
 /// The slots of a limiter.
@@ -65,9 +67,43 @@ pub(crate) struct Counts {
     slots: Box<[CachePadded<Slot>; SLOTS]>,
 }
 
+/// The slot of this thread, if it has one.
+#[derive(Clone, Copy)]
+pub(crate) struct Own<'a> {
+    counts: &'a Counts,
+    slot: usize,
+}
+
+impl Own<'_> {
+    #[inline]
+    pub(crate) fn decided(self, outcome: Outcome) {
+        self.add(outcome as usize);
+    }
+
+    /// Whether this call may be an insert, as the ones before it were: a guess, for prefetching.
+    #[inline]
+    pub(crate) fn expects_miss(self) -> bool {
+        // Relaxed: a guess.
+        let misses = |slot: &Slot| slot.misses.load(Relaxed.at("stats/misses"));
+        self.slot < SHARED && misses(&self.counts.slots[self.slot]) > 0
+    }
+
+    #[inline]
+    fn add(self, count: usize) {
+        if self.slot < SHARED {
+            self.counts.add_own(self.slot, count);
+        } else {
+            self.counts.add_otherwise(count);
+        }
+    }
+}
+
 const EVICTED: usize = 4;
 const RECLAIMED: usize = 5;
 const RETRIES: usize = 6;
+
+/// After so many hits in a row an insert is no longer expected.
+const EXPECTED: u64 = 4;
 
 impl Counts {
     pub(crate) fn new() -> Counts {
@@ -75,9 +111,15 @@ impl Counts {
     }
 
     /// Counts a decision.
+    /// Where this thread counts; looked up while there is something to wait for.
+    #[inline]
+    pub(crate) fn own(&self) -> Own<'_> {
+        Own { counts: self, slot: SLOT.with(Cell::get) }
+    }
+
     #[inline]
     pub(crate) fn decided(&self, outcome: Outcome) {
-        self.add(outcome as usize);
+        self.own().decided(outcome);
     }
 
     #[cold]
@@ -95,18 +137,53 @@ impl Counts {
         self.add(RETRIES);
     }
 
-    #[inline]
+    /// A call of this thread was an insert, and its next ones may be, too.
+    #[cold]
+    pub(crate) fn missed(&self) {
+        self.expect(EXPECTED);
+    }
+
+    /// A call that was expected to be an insert may not have been.
+    #[cold]
+    pub(crate) fn expect_less(&self) {
+        let slot = SLOT.with(Cell::get);
+        // Relaxed: a guess.
+        let left = self.slots[slot % SLOTS].misses.load(Relaxed.at("stats/left"));
+        self.expect(left.saturating_sub(1));
+    }
+
+    fn expect(&self, misses: u64) {
+        let slot = SLOT.with(Cell::get);
+        if slot < SHARED {
+            // Relaxed: a guess; no other thread writes this slot.
+            self.slots[slot].misses.store(misses, Relaxed.at("stats/expect"));
+        }
+    }
+
     fn add(&self, count: usize) {
+        self.own().add(count);
+    }
+
+    /// Counts in the slot of this thread.
+    #[inline]
+    fn add_own(&self, slot: usize, count: usize) {
+        let counter = &self.slots[slot].counts[count];
+        // Relaxed, and no locked instruction: no other thread writes this slot.
+        let counted = counter.load(Relaxed.at("stats/own"));
+        // Relaxed: as above.
+        counter.store(counted.wrapping_add(1), Relaxed.at("stats/own_store"));
+    }
+
+    /// Counts for a thread that has not asked for a slot yet, or has none of its own.
+    #[cold]
+    #[inline(never)]
+    fn add_otherwise(&self, count: usize) {
         let slot = own_slot();
-        let counter = &self.slots[slot % SLOTS].counts[count];
-        if slot == SHARED {
-            // Relaxed: a sum; nothing is read by it.
-            counter.fetch_add(1, Relaxed.at("stats/shared"));
+        if slot < SHARED {
+            self.add_own(slot, count);
         } else {
-            // Relaxed, and no locked instruction: no other thread writes this slot.
-            let counted = counter.load(Relaxed.at("stats/own"));
-            // Relaxed: as above.
-            counter.store(counted.wrapping_add(1), Relaxed.at("stats/own_store"));
+            // Relaxed: a sum; nothing is read by it.
+            self.slots[SHARED].counts[count].fetch_add(1, Relaxed.at("stats/shared"));
         }
     }
 
@@ -150,13 +227,11 @@ crate::sync::model_thread_local! {
     static LEASE: Lease = Lease::take();
 }
 
-#[inline]
 fn own_slot() -> usize {
     let slot = SLOT.with(Cell::get);
     if slot < SLOTS { slot } else { ask_for_slot() }
 }
 
-#[cold]
 fn ask_for_slot() -> usize {
     // A thread that is ending has no lease any more, and counts in the shared slot.
     let slot = LEASE.try_with(|lease| lease.0.get()).unwrap_or(SHARED);

@@ -119,6 +119,21 @@ impl Terms {
         (position <= BUCKET_RENEWED_AT).then_some(reading)
     }
 
+    /// [`read_bucket`](Terms::read_bucket) for a slope that is whole. `None` also behind the origin,
+    /// where the clock stands still and a debt alone does not tell the wait.
+    #[inline]
+    pub(crate) fn read_whole_bucket(&self, now: u64) -> Option<Reading> {
+        let elapsed = now.checked_sub(self.origin)?;
+        // A branch that is always taken, in place of a multiplication that the swap would wait for.
+        let units = match self.layout.slope.whole {
+            1 => elapsed,
+            whole => elapsed.checked_mul(whole)?,
+        };
+        let position = self.base.saturating_add(units);
+        let reading = Reading { now, position, is_past_end: false };
+        (position <= BUCKET_RENEWED_AT).then_some(reading)
+    }
+
     /// The moment `now` on this line, or the line's end if that comes first.
     pub(crate) fn read_to_the_end(&self, now: u64) -> Reading {
         let end = self.algorithm.idle_max() >> self.layout.count_bits;

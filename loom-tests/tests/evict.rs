@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Overflow, Quota};
-use tollgate_loom_tests::{NOW, debt, explore, explore_deep, left, race, takes, two_cells};
+use tollgate_loom_tests::{NOW, SECOND, debt, explore, explore_deep, left, race, takes, two_cells};
 
 const ONE: Quota = Quota::per_second(1).burst(1);
 const TWO: Quota = Quota::per_second(1).burst(2);
@@ -80,6 +80,22 @@ fn a_new_key_is_not_refused_for_the_debt_of_the_evicted_one() {
         let charge = |l: &KeyedLimiter<u64>| takes(l, 3, NOW);
         let (here, there) = race(&limiter, charge, charge);
         assert!(here != there, "admitted: here {here}, there {there}");
+    });
+}
+
+/// Of two new keys the one that owes most stays, though its insert may have begun before the other's
+/// was committed, and may evict that one.
+#[test]
+fn a_key_that_evicts_a_new_one_has_its_cell() {
+    explore_deep("evict: two keys, two cells", 2, Some(3), || {
+        let limiter = two_cells(TWO, Overflow::EvictNearest);
+        assert!(takes(&limiter, 1, NOW - SECOND / 4));
+        assert!(limiter.check_at(&2, 2, NOW - SECOND / 4).is_allowed());
+        let two = |l: &KeyedLimiter<u64>| l.check_at(&4, 2, NOW).is_allowed();
+        let (two, one) = race(&limiter, two, |l| takes(l, 3, NOW));
+        assert!(two && one);
+        assert_eq!(debt(&limiter, 4, NOW), Duration::from_secs(2));
+        assert_eq!(limiter.stats().evicted, 2);
     });
 }
 

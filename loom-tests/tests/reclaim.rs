@@ -49,6 +49,19 @@ fn a_late_refusal_is_the_old_keys_own() {
     });
 }
 
+/// And so must one that only looks, at either key.
+#[test]
+fn a_late_look_is_at_the_old_keys_own() {
+    for key in [1, 2] {
+        explore(&format!("reclaim: late look at {key}"), Some(3), move || {
+            let limiter = two_idle_keys();
+            let late = move |l: &KeyedLimiter<u64>| left(l, key, NOW - 1);
+            let (left, new) = race(&limiter, late, |l| takes(l, 3, NOW));
+            assert!(new && left == 0, "left: {left}");
+        });
+    }
+}
+
 /// A refund for the old key is not given to the new one.
 #[test]
 fn a_refund_does_not_reach_the_new_key() {

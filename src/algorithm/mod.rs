@@ -15,9 +15,11 @@
 pub(crate) mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod leaky_bucket;
+pub(crate) mod rule;
 pub(crate) mod sliding_counter;
 pub(crate) mod sliding_log;
 pub(crate) mod token_bucket;
+pub(crate) mod whole_bucket;
 
 use crate::algorithm::sliding_log::Shape;
 use crate::quota::{Quota, QuotaError};
@@ -228,6 +230,7 @@ impl Translation {
 /// What a decision keeps of its key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
+    WholeBucket(whole_bucket::Answer),
     Bucket(token_bucket::Answer),
     Window(fixed_window::Answer),
     Sliding(sliding_counter::Answer),
@@ -251,6 +254,7 @@ impl Answer {
     /// The burst, or the window's limit.
     pub(crate) fn limit(&self) -> u64 {
         match self {
+            Answer::WholeBucket(answer) => answer.limit(),
             Answer::Bucket(answer) => answer.limit(),
             Answer::Window(answer) => answer.limit(),
             Answer::Sliding(answer) => answer.limit(),
@@ -261,6 +265,7 @@ impl Answer {
     /// Whole tokens that can be spent.
     pub(crate) fn remaining(&self) -> u64 {
         match self {
+            Answer::WholeBucket(answer) => answer.remaining(),
             Answer::Bucket(answer) => answer.remaining(),
             Answer::Window(answer) => answer.remaining(),
             Answer::Sliding(answer) => answer.remaining(),
@@ -271,6 +276,7 @@ impl Answer {
     /// Nanoseconds until `cost` is admitted, or `None` for never.
     pub(crate) fn wait(&self, cost: u64) -> Option<u64> {
         match self {
+            Answer::WholeBucket(answer) => answer.wait(cost),
             Answer::Bucket(answer) => answer.wait(cost),
             Answer::Window(answer) => answer.wait(cost),
             Answer::Sliding(answer) => answer.wait(cost),
@@ -282,6 +288,7 @@ impl Answer {
     /// Nanoseconds until the key is as one not seen, or `None` for never.
     pub(crate) fn restored_in(&self) -> Option<u64> {
         match self {
+            Answer::WholeBucket(answer) => answer.restored_in(),
             Answer::Bucket(answer) => answer.restored_in(),
             Answer::Window(answer) => answer.restored_in(),
             Answer::Sliding(answer) => answer.restored_in(),
@@ -292,6 +299,7 @@ impl Answer {
     /// Nanoseconds until an admitted call of `cost` departs from the queue.
     pub(crate) fn departs_in(&self, cost: u64) -> Option<u64> {
         match self {
+            Answer::WholeBucket(answer) => answer.until_spent_before(cost),
             Answer::Bucket(answer) => leaky_bucket::departs_in(answer, cost),
             Answer::Window(_) | Answer::Sliding(_) | Answer::Log(_) => Some(0),
         }

@@ -18,7 +18,7 @@
 use core::time::Duration;
 
 use crate::algorithm::sliding_log::Shape;
-use crate::algorithm::{Layout, OWED_MAX, Translation};
+use crate::algorithm::{Layout, OWED_MAX, Translation, whole_bucket};
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::terms::{Reading, Terms};
@@ -151,6 +151,14 @@ pub(crate) fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
         unit: terms.layout.unit,
         room: terms.layout.room,
     }
+}
+
+/// The shorter answer of terms whose slope is whole, at a moment not behind their origin.
+#[inline]
+pub(crate) fn whole_answer(terms: &Terms, time: u64, reading: &Reading) -> whole_bucket::Answer {
+    let owed = time.saturating_sub(reading.position);
+    let Layout { slope, unit, room, .. } = terms.layout;
+    whole_bucket::Answer { owed, slope: slope.whole, unit, room }
 }
 
 #[inline]

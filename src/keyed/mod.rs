@@ -95,7 +95,11 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// assert!(limiter.check("other").is_allowed());
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "measured: what the caller does not ask for is not written"
+    )]
     pub fn check(&self, key: &K) -> Decision {
         self.check_n(key, 1)
     }
@@ -110,12 +114,14 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// assert!(limiter.check_n("key", 10).is_allowed());
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "measured: what the caller does not ask for is not written"
+    )]
     pub fn check_n(&self, key: &K, cost: u64) -> Decision {
         // The line is on its way while the clock is read.
-        let place = self.place(key);
-        let (now, tick) = self.timer.read();
-        self.table.decide(place, cost, now, tick)
+        self.table.decide(self.hash_and_place(key), cost, || self.timer.read())
     }
 
     /// The real one: `now` is the time in nanoseconds since the limiter was built, by whichever
@@ -129,9 +135,13 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// assert!(limiter.check_at("key", 1, 6_000_000_000).is_allowed());
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
-    #[inline]
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "measured: what the caller does not ask for is not written"
+    )]
     pub fn check_at(&self, key: &K, cost: u64, now: u64) -> Decision {
-        self.table.decide(self.place(key), cost, now, 1)
+        self.table.decide(self.hash_and_place(key), cost, || (now, 1))
     }
 
     /// Decides under a quota that the call brings: per key, per tier, in one table. For
@@ -227,11 +237,19 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         self.decide_many(keys, decisions, now, 1)
     }
 
-    #[inline]
-    pub(crate) fn place(&self, key: &K) -> Place<'_> {
-        let place = self.table.place(self.hasher.hash(key));
+    /// Hashes a key, and asks for its line.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
+    fn hash_and_place(&self, key: &K) -> (Hashed, Place<'_>) {
+        let hashed = self.hasher.hash(key);
+        let place = self.table.place(hashed);
         prefetch(place.home_line());
-        place
+        self.table.prefetch_for_insert(&place);
+        (hashed, place)
+    }
+
+    pub(crate) fn place(&self, key: &K) -> Place<'_> {
+        self.hash_and_place(key).1
     }
 
     fn decide_with(
@@ -259,13 +277,9 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         for (keys, decisions) in keys.chunks(IN_FLIGHT).zip(decisions.chunks_mut(IN_FLIGHT)) {
             let mut hashes = [Hashed::default(); IN_FLIGHT];
             for (hashed, key) in hashes.iter_mut().zip(keys) {
-                *hashed = self.hasher.hash(key.borrow());
-                prefetch(self.table.place(*hashed).home_line());
+                *hashed = self.hash_and_place(key.borrow()).0;
             }
-            for (hashed, decision) in hashes.iter().zip(decisions) {
-                // A multiplication again, which is cheaper than to keep the place.
-                *decision = self.table.decide(self.table.place(*hashed), 1, now, tick);
-            }
+            self.table.decide_all(&hashes[..keys.len()], decisions, now, tick);
         }
         count
     }

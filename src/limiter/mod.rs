@@ -7,8 +7,9 @@ use core::fmt;
 
 use crossbeam_utils::CachePadded;
 
+use crate::algorithm::Algorithm;
+use crate::algorithm::rule::{Buckets, Rule, WholeBuckets};
 use crate::algorithm::sliding_log::Ask;
-use crate::algorithm::{Algorithm, Answer, token_bucket};
 use crate::builder::{BuildError, Builder};
 use crate::cell::{self, Attempt};
 use crate::clock::Timer;
@@ -17,7 +18,7 @@ use crate::memory::BuildMemoryError;
 use crate::policy::{Policy, Walk};
 use crate::probe::{Site, step};
 use crate::quota::Quota;
-use crate::stats::Counts;
+use crate::stats::{Counts, Own};
 use crate::sync::{Acquire, Atomic};
 use crate::table::Rings;
 use crate::terms::{Reading, Terms};
@@ -104,7 +105,11 @@ impl Limiter {
     /// assert!(!limiter.check().is_allowed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "measured: what the caller does not ask for is not written"
+    )]
     pub fn check(&self) -> Decision {
         self.check_n(1)
     }
@@ -119,10 +124,13 @@ impl Limiter {
     /// assert!(limiter.check_n(10).is_allowed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "measured: what the caller does not ask for is not written"
+    )]
     pub fn check_n(&self, cost: u64) -> Decision {
-        let (now, tick) = self.timer.read();
-        self.decide(cost, now, tick)
+        self.decide(cost, || self.timer.read())
     }
 
     /// The real one: `now` is the time in nanoseconds since the limiter was built, by whichever
@@ -136,42 +144,98 @@ impl Limiter {
     /// assert!(limiter.check_at(1, 6_000_000_000).is_allowed());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "measured: what the caller does not ask for is not written"
+    )]
     pub fn check_at(&self, cost: u64, now: u64) -> Decision {
-        self.decide(cost, now, 1)
+        self.decide(cost, || (now, 1))
+    }
+
+    /// The clock is read between the terms and the word, as in the table.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in the table: the terms stay in registers")]
+    fn decide(&self, cost: u64, clock: impl FnOnce() -> (u64, u32)) -> Decision {
+        let algorithm = self.policy.algorithm();
+        if !algorithm.is_bucket() || cost == 0 {
+            return self.decide_otherwise(cost, clock());
+        }
+        let Some(terms) = WholeBuckets::load(&self.policy, algorithm) else {
+            return self.decide_otherwise(cost, clock());
+        };
+        step("terms loaded");
+        let own = self.counts.own();
+        let (now, tick) = clock();
+        let word = self.glance();
+        if let Some(reading) = WholeBuckets::read(&terms, now)
+            && let Some(decision) =
+                self.attempt::<WholeBuckets>(own, word, cost, (terms, reading), tick)
+        {
+            return decision;
+        }
+        self.decide_the_long_way(cost, (now, tick))
+    }
+
+    /// The word. Terms must have been loaded before.
+    #[inline]
+    fn glance(&self) -> Word {
+        // Acquire: as in `look`.
+        self.state.0.load(Acquire.at("state/attempt"))
+    }
+
+    /// Out of the way of the buckets with whole clocks, which most limiters are.
+    #[inline(never)]
+    fn decide_otherwise(&self, cost: u64, (now, tick): (u64, u32)) -> Decision {
+        let algorithm = self.policy.algorithm();
+        let decided = if algorithm.is_bucket() && cost > 0 {
+            Buckets::load(&self.policy, algorithm).and_then(|terms| {
+                step("terms loaded");
+                let reading = Buckets::read(&terms, now)?;
+                self.attempt::<Buckets>(
+                    self.counts.own(),
+                    self.glance(),
+                    cost,
+                    (terms, reading),
+                    tick,
+                )
+            })
+        } else {
+            None
+        };
+        decided.unwrap_or_else(|| self.decide_the_long_way(cost, (now, tick)))
     }
 
     /// The one attempt that nearly always does: a bucket, in the current epoch, and nobody else at
     /// it. Everything else goes the long way, which starts over.
-    #[inline]
-    fn decide(&self, cost: u64, now: u64, tick: u32) -> Decision {
-        let terms = self.policy.load();
-        step("terms loaded");
-        let is_bucket = terms.algorithm.is_bucket() && cost > 0;
-        if let Some(reading) = terms.read_bucket(now).filter(|_| is_bucket) {
-            // Acquire: as in `look`.
-            let word = self.state.0.load(Acquire.at("state/attempt"));
-            if word.epoch() == terms.epoch() && self.policy.is_current(&terms) {
-                let after = token_bucket::charge(&terms, word.time(), &reading, cost);
-                let attempt = cell::charge(&self.state.0, word, after, terms.epoch());
-                let decided = match attempt {
-                    Attempt::Charged(time) => Some((Outcome::Admitted, time)),
-                    Attempt::Refused => Some((Outcome::Refused, word.time())),
-                    Attempt::Moved => None,
-                };
-                if let Some((outcome, time)) = decided {
-                    self.counts.decided(outcome);
-                    let answer = Answer::Bucket(token_bucket::answer(&terms, time, &reading));
-                    return Decision::new(outcome, terms.algorithm, answer, cost, tick);
-                }
-            }
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in the table: the terms stay in registers")]
+    fn attempt<R: Rule>(
+        &self,
+        own: Own<'_>,
+        word: Word,
+        cost: u64,
+        (terms, reading): (Terms, Reading),
+        tick: u32,
+    ) -> Option<Decision> {
+        // After the clock was read: a change that came before it is not missed.
+        if word.epoch() != terms.epoch() || !self.policy.is_current(&terms) {
+            return None;
         }
-        self.decide_the_long_way(cost, now, tick)
+        let after = R::charge(&terms, word.time(), &reading, cost);
+        let (outcome, time) = match cell::charge(&self.state.0, word, after, terms.epoch()) {
+            Attempt::Charged(time) => (Outcome::Admitted, time),
+            Attempt::Refused => (Outcome::Refused, word.time()),
+            Attempt::Moved => return None,
+        };
+        own.decided(outcome);
+        let answer = R::answer(&terms, time, &reading);
+        Some(Decision::new(outcome, terms.algorithm, answer, cost, tick))
     }
 
     #[cold]
     #[inline(never)]
-    fn decide_the_long_way(&self, cost: u64, now: u64, tick: u32) -> Decision {
+    fn decide_the_long_way(&self, cost: u64, (now, tick): (u64, u32)) -> Decision {
         if cost == 0 {
             return self.foresee(0, now, tick);
         }

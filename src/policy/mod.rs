@@ -91,6 +91,13 @@ impl Policy {
         self.consistent(|slot, sequence| slot.read_terms(sequence, self.algorithm))
     }
 
+    /// [`load`](Policy::load) of a bucket whose clock rises by a whole number of units a
+    /// nanosecond, which most quotas' does; `None` for other clocks.
+    #[inline]
+    pub(crate) fn load_whole(&self, algorithm: Algorithm) -> Option<Terms> {
+        self.consistent(|slot, sequence| slot.read_whole_terms(sequence, algorithm))
+    }
+
     /// The terms with the way to read a word of the epoch before.
     pub(crate) fn load_with_translation(&self) -> (Terms, Translation) {
         self.consistent(|slot, sequence| {

@@ -48,7 +48,7 @@ impl Slot {
         let Layout { slope, unit, room, count_bits, shape } = layout;
         let Slope { whole, high, low } = slope;
         let count_bits = u64::from(count_bits);
-        let terms = [whole, high, low, unit, room, count_bits, origin, base, phase];
+        let terms = [whole, high, low, unit, room, origin, base, count_bits, phase];
         let Translation { from, to } = *translation;
         let side = |side: Side| [side.position, side.phase, side.unit, side.count_bits];
         let translation = side(from).into_iter().chain(side(to));
@@ -69,7 +69,7 @@ impl Slot {
         // One by one, so that they stay in registers.
         let field = |index: usize| load(&self.terms[index]);
         let slope = Slope { whole: field(0), high: field(1), low: field(2) };
-        let (unit, room, count_bits) = (field(3), field(4), field(5) as u32);
+        let (unit, room, count_bits) = (field(3), field(4), field(7) as u32);
         let shape = if algorithm == Algorithm::SlidingWindowLog {
             let [ring, cost_max] = self.shape.each_ref().map(load);
             Shape { ring, cost_max }
@@ -77,7 +77,20 @@ impl Slot {
             Shape::default()
         };
         let layout = Layout { slope, unit, room, count_bits, shape };
-        Terms { sequence, algorithm, layout, origin: field(6), base: field(7), phase: field(8) }
+        Terms { sequence, algorithm, layout, origin: field(5), base: field(6), phase: field(8) }
+    }
+
+    /// The terms of a bucket whose clock rises by a whole number of units a nanosecond: the first
+    /// line of the slot, and constants that leave nothing of the rest. `None` for other clocks.
+    #[inline]
+    pub(super) fn read_whole_terms(&self, sequence: u64, algorithm: Algorithm) -> Option<Terms> {
+        let field = |index: usize| load(&self.terms[index]);
+        let slope = Slope { whole: field(0), high: field(1), low: field(2) };
+        let (unit, room, origin, base) = (field(3), field(4), field(5), field(6));
+        let slope = slope.is_whole().then_some(Slope { high: 0, low: 0, ..slope })?;
+        let layout = Layout { slope, unit, room, count_bits: 0, shape: Shape::default() };
+        // What has passed of a unit is never completed.
+        Some(Terms { sequence, algorithm, layout, origin, base, phase: 0 })
     }
 
     pub(super) fn read_translation(&self) -> Translation {

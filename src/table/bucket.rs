@@ -26,6 +26,7 @@
 //! taken from a key. A key that is not in the bucket starts from the later of it and now, so that
 //! a key that was forgotten by a fast clock gains nothing from a slow one.
 
+use crate::memory::prefetch;
 use crate::probe::{Site, mutant};
 use crate::sync::{AcqRel, Acquire, Atomic, IS_MODEL, Relaxed, Release};
 use crate::word::Word;
@@ -39,11 +40,16 @@ const SLOTS: usize = CELLS + 1;
 /// Slots of a cache line.
 pub(crate) const SLOTS_PER_LINE: usize = 4;
 
+/// Cells of the header's line.
+pub(crate) const CELLS_WITH_HEADER: usize =
+    if CELLS < SLOTS_PER_LINE { CELLS } else { SLOTS_PER_LINE - 1 };
+
 /// Lines of a bucket.
 pub(crate) const LINES: usize = SLOTS.div_ceil(SLOTS_PER_LINE);
 
 const VERSION_SHIFT: u32 = 31;
 const VERSION_ONE: u64 = 1 << VERSION_SHIFT;
+const ALL_CELLS: u64 = (1 << CELLS) - 1;
 
 const _: () = assert!(CELLS <= VERSION_SHIFT as usize, "a valid bit for each cell");
 #[cfg(not(any(tollgate_loom, tollgate_shuttle)))]
@@ -82,7 +88,17 @@ impl Control {
     }
 
     pub(crate) fn is_valid(self, cell: usize) -> bool {
-        self.0 >> cell & 1 == 1
+        self.valid() >> cell & 1 == 1
+    }
+
+    /// A bit for each cell that holds a committed key.
+    pub(crate) fn valid(self) -> u64 {
+        self.0 & ALL_CELLS
+    }
+
+    /// A bit for each cell that does not.
+    pub(crate) fn vacant(self) -> u64 {
+        !self.0 & ALL_CELLS
     }
 
     pub(crate) fn without(self, cell: usize) -> Control {
@@ -115,6 +131,25 @@ impl Bucket {
         slots.filter_map(|slot| Some((slot.wrapping_sub(1), self.cells.get(slot.wrapping_sub(1))?)))
     }
 
+    /// The cells whose bits are set, each with its number: from `first` on, then those before.
+    pub(crate) fn cells_of(&self, bits: u64, first: usize) -> impl Iterator<Item = (usize, &Cell)> {
+        let ahead = bits >> first << first;
+        let (mut now, mut later) = (ahead, bits ^ ahead);
+        core::iter::from_fn(move || {
+            if now == 0 {
+                (now, later) = (later, 0);
+            }
+            let index = now.trailing_zeros() as usize;
+            now &= now.wrapping_sub(1);
+            Some((index, self.cells.get(index)?))
+        })
+    }
+
+    /// Asks for the header's line.
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.control);
+    }
+
     /// The control word as it is read before a scan, and after a failed commit.
     pub(crate) fn control(&self) -> Control {
         // Acquire: the scan must see every cell that was committed up to this version. Pairs with
@@ -134,8 +169,9 @@ impl Bucket {
 
     /// Clears the valid bit of a cell that was taken from a key; before its word turns tentative.
     pub(crate) fn clear(&self, cell: usize) {
-        // Relaxed: the tentative word is stored with Release after it and brings it along.
-        self.control.fetch_and(!(1 << cell), Relaxed.at("bucket/clear"));
+        // Release: a scan that passes the cell over, as it is not valid, must see the floor by which its
+        // key was forgotten. Pairs with the Acquire load in `control`.
+        self.control.fetch_and(!(1 << cell), Release.at("bucket/clear"));
     }
 
     /// Makes the key of `cell` a member, if no insert was committed and no walk begun since

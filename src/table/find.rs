@@ -16,11 +16,11 @@
 //! stranger. The first look at the tag is only a hint, which may send a call to the insert, and
 //! that looks properly.
 
+use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_log::Ask;
-use crate::algorithm::{Algorithm, Answer, fixed_window, sliding_counter, token_bucket};
 use crate::cell::{self, Attempt};
 use crate::decision::{Decision, Outcome, Verdict};
-use crate::probe::{Site, mutant, step};
+use crate::probe::{Site, mutant};
 use crate::sync::{Acquire, Relaxed};
 use crate::table::bucket::Cell;
 use crate::table::{CELLS, Call, Place, Ring, Table};
@@ -36,115 +36,7 @@ pub(super) struct Found<'a> {
     pub(super) time: u64,
 }
 
-/// What the one attempt needs of an algorithm, so that buckets and windows each have their own.
-trait Rule {
-    fn read(terms: &Terms, now: u64) -> Option<Reading>;
-    fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64>;
-    fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer;
-}
-
-struct Buckets;
-
-impl Rule for Buckets {
-    #[inline]
-    fn read(terms: &Terms, now: u64) -> Option<Reading> {
-        terms.read_bucket(now)
-    }
-
-    #[inline]
-    fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
-        token_bucket::charge(terms, time, reading, cost)
-    }
-
-    #[inline]
-    fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
-        Answer::Bucket(token_bucket::answer(terms, time, reading))
-    }
-}
-
-struct Windows;
-
-impl Rule for Windows {
-    #[inline]
-    fn read(terms: &Terms, now: u64) -> Option<Reading> {
-        terms.read_window(now)
-    }
-
-    #[inline]
-    fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
-        match terms.algorithm {
-            Algorithm::FixedWindow => fixed_window::charge(terms, time, reading, cost),
-            _ => sliding_counter::charge(terms, time, reading, cost),
-        }
-    }
-
-    #[inline]
-    fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer {
-        match terms.algorithm {
-            Algorithm::FixedWindow => Answer::Window(fixed_window::answer(terms, time, reading)),
-            _ => Answer::Sliding(sliding_counter::answer(terms, time, reading)),
-        }
-    }
-}
-
 impl Table {
-    /// Decides a call, charges it if it is admitted, and counts it.
-    #[inline]
-    pub(crate) fn decide(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
-        if self.policy.algorithm().is_bucket() {
-            self.attempt::<Buckets>(place, cost, now, tick)
-        } else {
-            self.decide_in_windows(place, cost, now, tick)
-        }
-    }
-
-    /// Out of the way of the buckets, which most limiters are.
-    #[inline(never)]
-    fn decide_in_windows(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
-        if self.policy.algorithm().has_windows() {
-            self.attempt::<Windows>(place, cost, now, tick)
-        } else {
-            self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
-        }
-    }
-
-    /// The one attempt that nearly always does: the key in its home line, live, in the current
-    /// epoch, and nobody else at it. Everything else goes the long way, which starts over. What is
-    /// here stays in registers: nothing takes the terms' address.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "measured: the terms go through memory otherwise")]
-    fn attempt<R: Rule>(&self, place: Place<'_>, cost: u64, now: u64, tick: u32) -> Decision {
-        let terms = self.policy.load();
-        step("terms loaded");
-        if let Some(reading) = R::read(&terms, now).filter(|_| cost > 0) {
-            for cell in place.home_cells() {
-                // The loads are those of `find`, in its order, for its reasons: Relaxed is the
-                // hint, Acquire the word and the tag after it.
-                if cell.tag.load(Relaxed.at("attempt/hint")) != place.tag {
-                    continue;
-                }
-                let word = cell.word.load(Acquire.at("attempt/word"));
-                let is_key = mutant("decide: tag before word")
-                    || cell.tag.load(Acquire.at("attempt/tag")) == place.tag;
-                let is_settled = word.is_live() && word.epoch() == terms.epoch();
-                let is_current = self.policy.is_current(&terms) || mutant("decide: stale terms");
-                if !is_key || !is_settled || !is_current {
-                    break;
-                }
-                let after = R::charge(&terms, word.time(), &reading, cost);
-                let (outcome, time) = match cell::charge(&cell.word, word, after, terms.epoch()) {
-                    Attempt::Charged(time) => (Outcome::Admitted, time),
-                    Attempt::Refused => (Outcome::Refused, word.time()),
-                    Attempt::Moved => break,
-                };
-                self.counts.decided(outcome);
-                let answer = R::answer(&terms, time, &reading);
-                return Decision::new(outcome, terms.algorithm, answer, cost, tick);
-            }
-        }
-        self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
-    }
-
     /// Decides any call, charges it if it is admitted, and counts it.
     #[cold]
     #[inline(never)]
@@ -158,14 +50,19 @@ impl Table {
     }
 
     fn charge(&self, call: &Call<'_>) -> Verdict {
+        // Nearly always a key that is not in its home line is not in its bucket.
+        let mut may_be_there = call.place.is_hinted();
         loop {
-            let (mut terms, mut reading) = self.terms(call);
-            while let Some(found) = self.find(call, &mut terms, &mut reading) {
-                if let Some(verdict) = self.charge_found(call, &found, &terms, &reading) {
-                    return verdict;
+            if may_be_there {
+                let (mut terms, mut reading) = self.terms(call);
+                while let Some(found) = self.find(call, &mut terms, &mut reading) {
+                    if let Some(verdict) = self.charge_found(call, &found, &terms, &reading) {
+                        return verdict;
+                    }
+                    self.counts.retried();
                 }
-                self.counts.retried();
             }
+            may_be_there = true;
             // If nothing comes of the insert, somebody put the key there, or took the cell: look
             // again. Each turn is caused by a step that another call has completed.
             if let Some(verdict) = self.insert(call) {
@@ -333,8 +230,9 @@ pub(super) fn has_member(place: &Place<'_>, own: usize) -> bool {
         let word = cell.word.load(Acquire.at("member/word"));
         index != own
             && word.may_hold_key()
-            // Acquire: as in the scan of an insert.
-            && cell.tag.load(Acquire.at("member/tag")) == place.tag
+            // Relaxed: the word brings the tag of its life along. By a tag of a later life the
+            // control word has moved, too, and the next commit fails.
+            && cell.tag.load(Relaxed.at("member/tag")) == place.tag
             && (word.is_live() || place.bucket.is_committed(index))
     })
 }

@@ -18,23 +18,14 @@
 //! one that is killed holds it until the limiter is dropped.
 
 use crate::builder::Overflow;
-use crate::cell;
 use crate::decision::{Outcome, Verdict};
 use crate::probe::{Site, mutant, step};
-use crate::sync::{Acquire, Relaxed, Release};
-use crate::table::bucket::{Cell, Control};
+use crate::sync::{Relaxed, Release};
+use crate::table::bucket::Control;
 use crate::table::find::{has_member, unseen};
-use crate::table::{Call, Place, Table};
+use crate::table::scan::{Scan, Victim};
+use crate::table::{Call, Table};
 use crate::terms::{Reading, Terms};
-use crate::word::Word;
-
-/// A cell that can be taken.
-#[derive(Clone, Copy)]
-struct Victim<'a> {
-    index: usize,
-    cell: &'a Cell,
-    word: Word,
-}
 
 /// What a key's first charge is judged by.
 struct First {
@@ -45,26 +36,14 @@ struct First {
     floor: u64,
 }
 
-/// What a scan of a bucket without the key has found.
-#[derive(Default)]
-struct Scan<'a> {
-    /// The first free cell from the home line on.
-    free: Option<Victim<'a>>,
-    /// The first idle cell from the home line on. Second choice: taking it raises the floor.
-    idle: Option<Victim<'a>>,
-    /// The live cell with the smallest time: the key with the least to lose.
-    nearest: Option<Victim<'a>>,
-    /// Whether another insert is under way.
-    transient: bool,
-}
-
 impl Table {
     /// Decides a call whose key was not found; `None` if it has to be looked for again.
     #[cold]
     pub(super) fn insert(&self, call: &Call<'_>) -> Option<Verdict> {
         self.help_walk();
+        self.counts.missed();
         for patient in [true, false] {
-            let (control, first, scan) = self.look(call)?;
+            let (control, mut first, scan) = self.look(call)?;
             let Some(time) = first.charge(call.cost) else {
                 return Some(first.verdict(Outcome::Refused, first.unseen, call.cost));
             };
@@ -73,7 +52,7 @@ impl Table {
             // Other inserts under way may leave a cell free in a moment: look twice before a live
             // key is evicted or the bucket is called full.
             match scan.free.or(scan.idle).or(nearest.filter(|_| !(patient && scan.transient))) {
-                Some(victim) => return self.take(call, victim, control, first, time),
+                Some(victim) => return self.take(call, victim, control, &mut first, time),
                 None if patient && scan.transient => {}
                 None => return Some(self.overflowed(&scan, &first, call.cost)),
             }
@@ -118,63 +97,14 @@ impl Table {
         First { terms, reading, unseen: 0, floor: 0 }
     }
 
-    /// Looks at every cell; `None` if the key is there.
-    fn scan<'a>(
-        &self,
-        place: &Place<'a>,
-        control: Control,
-        terms: &Terms,
-        reading: &Reading,
-    ) -> Option<Scan<'a>> {
-        let mut scan = Scan::default();
-        for (index, cell) in place.bucket.cells_from(place.home) {
-            // Acquire: as in `find`.
-            let load = || cell.word.load(Acquire.at("scan/word"));
-            let mut word = load();
-            if word.is_live() && word.epoch() != terms.epoch() {
-                cell::translate(&cell.word, &self.policy);
-                word = load();
-            }
-            let victim = Victim { index, cell, word };
-            if word.is_free() {
-                scan.free = scan.free.or(Some(victim));
-                continue;
-            }
-            // Acquire: a tag of a later life than the word's hides the key that the word belongs
-            // to, and must bring the floor by which that key was forgotten. Pairs with the Release
-            // of the tag.
-            let same_tag =
-                word.may_hold_key() && cell.tag.load(Acquire.at("scan/tag")) == place.tag;
-            if word.is_live() {
-                if same_tag || word.epoch() != terms.epoch() {
-                    // The key itself, or an epoch that began after the terms were loaded.
-                    return None;
-                }
-                if terms.is_idle(word.time(), reading) {
-                    scan.idle = scan.idle.or(Some(victim));
-                } else if scan.nearest.is_none_or(|nearest| word.time() < nearest.word.time()) {
-                    scan.nearest = Some(victim);
-                }
-                // Committed after `control` was read: this insert's commit is going to fail.
-                scan.transient |= !control.is_valid(index);
-            } else {
-                if same_tag && place.bucket.is_committed(index) {
-                    return None;
-                }
-                scan.transient = true;
-            }
-        }
-        Some(scan)
-    }
-
     /// Takes the victim's cell for the key and commits it with its first charge.
     fn take(
         &self,
         call: &Call<'_>,
         victim: Victim<'_>,
         control: Control,
-        first: First,
-        time: u64,
+        first: &mut First,
+        mut time: u64,
     ) -> Option<Verdict> {
         let Victim { index, cell, word } = victim;
         let bucket = call.place.bucket;
@@ -226,8 +156,8 @@ impl Table {
         if mutant("take: valid bit cleared late") {
             bucket.clear(index);
         }
-        match self.commit(call, index, control.without(index), first, time) {
-            Ok((first, time)) => {
+        match self.commit(call, index, control.without(index), first, &mut time) {
+            Ok(()) => {
                 step("committed");
                 let live = tentative.at(time, first.terms.epoch());
                 let word = &cell.word;
@@ -256,26 +186,26 @@ impl Table {
         call: &Call<'_>,
         index: usize,
         mut seen: Control,
-        mut first: First,
-        mut time: u64,
-    ) -> Result<(First, u64), Option<Verdict>> {
+        first: &mut First,
+        time: &mut u64,
+    ) -> Result<(), Option<Verdict>> {
         while let Err(control) = call.place.bucket.commit(seen, index) {
             self.counts.retried();
             // Another insert was committed, or a walk has begun: is the key there now, and what
             // are the terms?
             seen = control;
             if !mutant("commit: terms not read again") {
-                first = self.judge(call);
+                *first = self.judge(call);
             }
             if has_member(&call.place, index) && !mutant("commit: no second scan") {
                 return Err(None);
             }
             first.unseen = unseen(&call.place, &first.terms, &first.reading);
-            time = first
+            *time = first
                 .charge(call.cost)
                 .ok_or_else(|| Some(first.verdict(Outcome::Refused, first.unseen, call.cost)))?;
         }
-        Ok((first, time))
+        Ok(())
     }
 
     /// The answer of the overflow policy.

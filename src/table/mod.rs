@@ -5,19 +5,22 @@
 //! huge page: the unit in which memory is asked for and the table is counted.
 //!
 //! * `bucket.rs`: the layout and the control word;
-//! * `find.rs`: what a decision does when the key is there;
-//! * `insert.rs`: what it does when the key is not;
+//! * `decide.rs`: what a decision does nearly always;
+//! * `find.rs`: what it does otherwise when the key is there;
+//! * `scan.rs`, `insert.rs`: what it does when the key is not;
 //! * `ring.rs`: the stamps of a sliding log, beside the cells;
 //! * `walk.rs`: the change of epoch.
 
 mod bucket;
+mod decide;
 mod find;
 mod insert;
 mod ring;
+mod scan;
 mod walk;
 
 pub(crate) use bucket::{Bucket, CELLS};
-use bucket::{Cell, LINES, SLOTS_PER_LINE};
+use bucket::{CELLS_WITH_HEADER, Cell, LINES, SLOTS_PER_LINE};
 pub(crate) use ring::{Ring, Rings};
 
 use crate::algorithm::Layout;
@@ -25,8 +28,9 @@ use crate::builder::Overflow;
 use crate::hash::Hashed;
 use crate::memory::{BuildMemoryError, Run};
 use crate::policy::Policy;
+use crate::probe::{Site, mutant};
 use crate::stats::Counts;
-use crate::sync::{Atomic, IS_MODEL};
+use crate::sync::{Acquire, Atomic, IS_MODEL, Relaxed};
 use crate::word::Word;
 
 /// Keys of capacity per bucket of 31 cells.
@@ -81,17 +85,70 @@ impl<'a> Place<'a> {
     /// Something on the key's home line, to be fetched ahead.
     #[inline]
     pub(crate) fn home_line(&self) -> &'a Cell {
-        &self.home_cells()[1]
+        &self.bucket.cells[self.first()]
     }
 
-    /// The cells of the key's home line (and, where the line has the header in it, one more).
+    /// A bit for each cell of the key's home line.
+    pub(crate) fn home_bits(&self) -> u64 {
+        let count = if self.home == 0 { CELLS_WITH_HEADER } else { HOME_CELLS };
+        ((1 << count) - 1) << self.first()
+    }
+
+    /// The first cell of the key's home line. Slot `home * 4` is the cell before, as the header is
+    /// slot 0; where the header is in the line, the first cell is cell 0.
     #[inline]
-    pub(crate) fn home_cells(&self) -> &'a [Cell; HOME_CELLS] {
-        // Slot `home * 4` is this cell, as the header is slot 0. There always are as many cells
-        // from it on; the fallback is for the compiler.
-        let first = (self.home * SLOTS_PER_LINE).saturating_sub(1);
+    pub(crate) fn first(&self) -> usize {
+        (self.home * SLOTS_PER_LINE).saturating_sub(1)
+    }
+
+    /// The cell of the key's home line that holds the key, and its word; `None` if a closer look is
+    /// needed. Terms must have been loaded before.
+    ///
+    /// All tags of the line are compared, without a branch: in which cell a key lies cannot be
+    /// foreseen, and a branch for each would be mispredicted every third call.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
+    pub(crate) fn glance(&self) -> Option<(&'a Cell, Word)> {
+        let cells = self.home_cells()?;
+        let hits = self.hits(cells);
+        if hits == 0 {
+            return None;
+        }
+        // The loads are those of `find`, in its order, for its reasons: Acquire the word and the tag
+        // after it.
+        let cell = &cells[hits.trailing_zeros() as usize % HOME_CELLS];
+        let word = cell.word.load(Acquire.at("attempt/word"));
+        let is_key = mutant("decide: tag before word")
+            || cell.tag.load(Acquire.at("attempt/tag")) == self.tag;
+        is_key.then_some((cell, word))
+    }
+
+    /// Whether a cell of the key's home line has its tag.
+    pub(crate) fn is_hinted(&self) -> bool {
+        self.home_cells().is_some_and(|cells| self.hits(cells) > 0)
+    }
+
+    /// As many cells as a line has, from the first of the home line on.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
+    fn home_cells(&self) -> Option<&'a [Cell; HOME_CELLS]> {
+        // There always are as many; the bound is for the compiler.
         let cells = &self.bucket.cells;
-        cells[first.min(CELLS - HOME_CELLS)..].first_chunk().unwrap_or(cells.first_chunk().unwrap())
+        let first = self.first().min(CELLS - HOME_CELLS);
+        cells[first..].first_chunk()
+    }
+
+    /// A bit for each cell that has the key's tag.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
+    fn hits(&self, cells: &[Cell; HOME_CELLS]) -> u32 {
+        // The header's line has a cell less: its last is looked at twice.
+        let last = HOME_CELLS - 1 - usize::from(self.home == 0 && HOME_CELLS > CELLS_WITH_HEADER);
+        (0..HOME_CELLS).fold(0, |hits, index| {
+            // Relaxed: a hint, as in `find`.
+            let tag = cells[index.min(last)].tag.load(Relaxed.at("attempt/hint"));
+            hits | u32::from(tag == self.tag) << index
+        })
     }
 }
 
@@ -136,6 +193,16 @@ impl Table {
         let (bucket, index, rest) = self.buckets.pick(hashed.place);
         let home = ((u128::from(rest) * LINES as u128) >> 64) as usize;
         Place { bucket, index, home, tag: hashed.tag }
+    }
+
+    /// Asks for the bucket's header where the thread's last calls were inserts, so that this one, if
+    /// it is one, waits for memory once and not twice.
+    #[inline]
+    pub(crate) fn prefetch_for_insert(&self, place: &Place<'_>) {
+        if self.counts.own().expects_miss() {
+            self.counts.expect_less();
+            place.bucket.prefetch();
+        }
     }
 
     /// Live keys, extrapolated from up to `SAMPLE` buckets that lie evenly over the table.

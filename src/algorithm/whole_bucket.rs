@@ -1,0 +1,86 @@
+//! What a decision keeps of a bucket whose clock rises by a whole number of units a nanosecond.
+//!
+//! Most quotas are such: every one whose interval is a whole number of nanoseconds. Nothing of a
+//! unit is ever left over then, so the debt alone tells when it is earned back, and a decision is
+//! half as long as that of [`token_bucket`](super::token_bucket), which says the same of any
+//! bucket.
+
+/// The debt as of a moment, and how it is earned back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    /// Units owed after the call.
+    pub(crate) owed: u64,
+    /// Units a nanosecond.
+    pub(crate) slope: u64,
+    pub(crate) unit: u64,
+    pub(crate) room: u64,
+}
+
+impl Answer {
+    /// Nanoseconds until no more than `most` units are owed.
+    fn until_owed(&self, most: u64) -> Option<u64> {
+        match self.owed.saturating_sub(most) {
+            0 => Some(0),
+            _ if self.slope == 0 => None,
+            ahead => Some(ahead.div_ceil(self.slope)),
+        }
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.room / self.unit
+    }
+
+    pub(crate) fn remaining(&self) -> u64 {
+        self.room.saturating_sub(self.owed) / self.unit
+    }
+
+    pub(crate) fn wait(&self, cost: u64) -> Option<u64> {
+        self.until_owed(self.room.checked_sub(cost.checked_mul(self.unit)?)?)
+    }
+
+    pub(crate) fn restored_in(&self) -> Option<u64> {
+        self.until_owed(0)
+    }
+
+    /// Nanoseconds until all is back that was spent before the last `cost`.
+    pub(crate) fn until_spent_before(&self, cost: u64) -> Option<u64> {
+        self.until_owed(cost.saturating_mul(self.unit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::algorithm::sliding_log::Shape;
+    use crate::algorithm::{Algorithm, Layout, token_bucket};
+    use crate::slope::Slope;
+    use crate::terms::{Reading, Terms};
+    use crate::word::LIVE_FROM;
+
+    proptest! {
+        /// Both answers of a bucket say the same.
+        #[test]
+        fn the_short_answer_is_the_long_one(
+            (whole, unit, room) in (0..5_u64, 1..1_000_u64, 0..100_000_u64),
+            (origin, elapsed, ahead, cost) in (0..100_u64, 0..1_000_u64, 0..100_000_u64, 0..300_u64),
+        ) {
+            let slope = Slope { whole, high: 0, low: 0 };
+            let layout = Layout { slope, unit, room, count_bits: 0, shape: Shape::default() };
+            let algorithm = Algorithm::TokenBucket;
+            let terms =
+                Terms { sequence: 0, algorithm, layout, origin, base: LIVE_FROM, phase: 7 };
+            let now = origin + elapsed;
+            let position = LIVE_FROM + whole * elapsed;
+            let reading = Reading { now, position, is_past_end: false };
+            let time = position.saturating_sub(500) + ahead;
+            let long = token_bucket::answer(&terms, time, &reading);
+            let short = token_bucket::whole_answer(&terms, time, &reading);
+            prop_assert_eq!(short.limit(), long.limit());
+            prop_assert_eq!(short.remaining(), long.remaining());
+            prop_assert_eq!(short.wait(cost), long.wait(cost));
+            prop_assert_eq!(short.restored_in(), long.restored_in());
+            prop_assert_eq!(short.until_spent_before(cost), long.until_spent_before(cost));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The short way of a decision: the key in its home line, live, in the current epoch, and nobody else
+//! at it.
+//!
+//! ```text
+//!   hash, prefetch the home line          (keyed/mod.rs)
+//!   load the terms
+//!   read the clock
+//!   compare the tags of the home line     a hint
+//!   load the word, the tag again          as in find.rs
+//!   are the terms still in force?
+//!   admitted: swap the word; refused: load it once more
+//!   count, in a slot that is the thread's own
+//! ```
+//!
+//! Whatever is not so goes the long way, which starts over.
+
+use crate::algorithm::rule::{Buckets, Rule, WholeBuckets, Windows};
+use crate::cell::{self, Attempt};
+use crate::decision::{Decision, Outcome};
+use crate::hash::Hashed;
+use crate::probe::{mutant, step};
+use crate::stats::Own;
+use crate::table::bucket::Cell;
+use crate::table::{Call, Place, Table};
+use crate::terms::{Reading, Terms};
+use crate::word::Word;
+
+impl Table {
+    /// Decides a call, charges it if it is admitted, and counts it. `place` is that of the hashes.
+    ///
+    /// The clock is read between the terms and the cell. A read of the processor's counter waits for
+    /// every load before it, and what comes after it waits for the read: so what is at hand stands
+    /// before, and the cell, which was prefetched and is on its way meanwhile, after.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "measured: the terms go through memory otherwise")]
+    pub(crate) fn decide(
+        &self,
+        (hashed, place): (Hashed, Place<'_>),
+        cost: u64,
+        clock: impl FnOnce() -> (u64, u32),
+    ) -> Decision {
+        let algorithm = self.policy.algorithm();
+        if !algorithm.is_bucket() || cost == 0 {
+            return self.decide_otherwise(hashed, cost, clock());
+        }
+        let Some(terms) = WholeBuckets::load(&self.policy, algorithm) else {
+            return self.decide_otherwise(hashed, cost, clock());
+        };
+        step("terms loaded");
+        let own = self.counts.own();
+        let (now, tick) = clock();
+        if let Some(reading) = WholeBuckets::read(&terms, now)
+            && let Some(seen) = place.glance()
+            && let Some(decision) =
+                self.attempt::<WholeBuckets>(own, seen, cost, (terms, reading), tick)
+        {
+            return decision;
+        }
+        self.decide_from_the_start(hashed, cost, (now, tick))
+    }
+
+    /// [`decide`](Table::decide) for calls of one token at one moment, each in its place.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `decide`")]
+    pub(crate) fn decide_all(
+        &self,
+        hashes: &[Hashed],
+        decisions: &mut [Decision],
+        now: u64,
+        tick: u32,
+    ) {
+        let algorithm = self.policy.algorithm();
+        // The terms are those of all calls, unless they change meanwhile, which each looks for.
+        let line = WholeBuckets::load(&self.policy, algorithm)
+            .filter(|_| algorithm.is_bucket())
+            .and_then(|terms| Some((terms, WholeBuckets::read(&terms, now)?)));
+        let Some(line) = line else {
+            for (&hashed, decision) in hashes.iter().zip(decisions) {
+                *decision = self.decide_otherwise(hashed, 1, (now, tick));
+            }
+            return;
+        };
+        let own = self.counts.own();
+        for (&hashed, decision) in hashes.iter().zip(decisions) {
+            // Each answer is written where it belongs, once.
+            if let Some(seen) = self.place(hashed).glance()
+                && let Some(decided) = self.attempt::<WholeBuckets>(own, seen, 1, line, tick)
+            {
+                *decision = decided;
+            } else {
+                *decision = self.decide_from_the_start(hashed, 1, (now, tick));
+            }
+        }
+    }
+
+    /// Out of the way of the buckets with whole clocks, which most limiters are.
+    #[inline(never)]
+    fn decide_otherwise(&self, hashed: Hashed, cost: u64, (now, tick): (u64, u32)) -> Decision {
+        let algorithm = self.policy.algorithm();
+        let decided = if cost == 0 {
+            None
+        } else if algorithm.is_bucket() {
+            self.look_and_attempt::<Buckets>(hashed, cost, now, tick)
+        } else if algorithm.has_windows() {
+            self.look_and_attempt::<Windows>(hashed, cost, now, tick)
+        } else {
+            None
+        };
+        decided.unwrap_or_else(|| self.decide_from_the_start(hashed, cost, (now, tick)))
+    }
+
+    #[inline]
+    fn look_and_attempt<R: Rule>(
+        &self,
+        hashed: Hashed,
+        cost: u64,
+        now: u64,
+        tick: u32,
+    ) -> Option<Decision> {
+        let terms = R::load(&self.policy, self.policy.algorithm())?;
+        let reading = R::read(&terms, now)?;
+        step("terms loaded");
+        self.attempt::<R>(
+            self.counts.own(),
+            self.place(hashed).glance()?,
+            cost,
+            (terms, reading),
+            tick,
+        )
+    }
+
+    /// The one attempt that nearly always does: the key in its home line, live, in the current
+    /// epoch, and nobody else at it. Everything else goes the long way, which starts over. What is
+    /// here stays in registers: nothing takes the terms' address.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "measured: the terms go through memory otherwise")]
+    fn attempt<R: Rule>(
+        &self,
+        own: Own<'_>,
+        (cell, word): (&Cell, Word),
+        cost: u64,
+        (terms, reading): (Terms, Reading),
+        tick: u32,
+    ) -> Option<Decision> {
+        let is_settled = word.is_live() && word.epoch() == terms.epoch();
+        // After the clock was read: a change that came before it is not missed.
+        let is_current = self.policy.is_current(&terms) || mutant("decide: stale terms");
+        if !is_settled || !is_current {
+            return None;
+        }
+        let after = R::charge(&terms, word.time(), &reading, cost);
+        let (outcome, time) = match cell::charge(&cell.word, word, after, terms.epoch()) {
+            Attempt::Charged(time) => (Outcome::Admitted, time),
+            Attempt::Refused => (Outcome::Refused, word.time()),
+            Attempt::Moved => return None,
+        };
+        own.decided(outcome);
+        let answer = R::answer(&terms, time, &reading);
+        Some(Decision::new(outcome, terms.algorithm, answer, cost, tick))
+    }
+
+    /// [`decide_the_long_way`](Table::decide_the_long_way) for a key whose place is not at hand.
+    #[cold]
+    #[inline(never)]
+    fn decide_from_the_start(
+        &self,
+        hashed: Hashed,
+        cost: u64,
+        (now, tick): (u64, u32),
+    ) -> Decision {
+        let place = self.place(hashed);
+        place.bucket.prefetch();
+        self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
+    }
+}
