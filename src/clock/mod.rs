@@ -36,8 +36,8 @@ pub struct Clock(Source);
 
 #[derive(Clone)]
 enum Source {
-    /// The processor's counter.
-    Ticks(quanta::Clock),
+    /// The processor's counter, and how long its ticks are.
+    Ticks(quanta::Clock, Scale),
     /// The system's monotonic clock.
     System,
     /// The last reading of a thread, while its handle lives.
@@ -57,11 +57,12 @@ impl Clock {
     /// ```
     #[must_use]
     pub fn precise() -> Clock {
-        Clock(if kernel_trusts_counter() {
-            Source::Ticks(quanta::Clock::new())
-        } else {
-            Source::System
-        })
+        let clock = kernel_trusts_counter().then(quanta::Clock::new);
+        let ticks = clock.and_then(|clock| {
+            let scale = Scale::of(&clock)?;
+            Some(Source::Ticks(clock, scale))
+        });
+        Clock(ticks.unwrap_or(Source::System))
     }
 
     /// A clock that a thread in the background reads once per `tick`. Deciding then costs no
@@ -121,7 +122,7 @@ impl Clock {
     pub(crate) fn start(&self) -> (Timer, u64) {
         let source = self.0.clone();
         let start = match &source {
-            Source::Ticks(clock) => clock.raw(),
+            Source::Ticks(clock, _) => clock.raw(),
             Source::Coarse(coarse) => coarse.elapsed(),
             Source::System | Source::Manual(_) => 0,
         };
@@ -142,11 +143,33 @@ impl Default for Clock {
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Ticks(_) => f.write_str("Ticks"),
+            Source::Ticks(..) => f.write_str("Ticks"),
             Source::System => f.write_str("System"),
             Source::Coarse(coarse) => write!(f, "Coarse({} ns)", coarse.tick),
             Source::Manual(_) => f.write_str("Manual"),
         }
+    }
+}
+
+/// The length of a tick, less than a nanosecond: 2^-64 parts of one. One multiplication, where
+/// quanta's own conversion takes that and a shift of 128 bits by a variable.
+#[derive(Clone, Copy, Debug)]
+struct Scale(u64);
+
+impl Scale {
+    /// As long a span as can be counted on, to have the length to 62 bits: a hundred years of the
+    /// fastest counter are off by less than a microsecond.
+    const SPAN: u64 = 1 << 62;
+
+    /// `None` for a counter that is slower than a tick a nanosecond.
+    fn of(clock: &quanta::Clock) -> Option<Scale> {
+        let nanos = clock.delta_as_nanos(0, Scale::SPAN);
+        (nanos < Scale::SPAN).then_some(Scale(nanos << 2))
+    }
+
+    #[inline]
+    fn nanos(self, ticks: u64) -> u64 {
+        ((u128::from(ticks) * u128::from(self.0)) >> 64) as u64
     }
 }
 
@@ -170,8 +193,8 @@ impl Timer {
     #[inline]
     pub(crate) fn read(&self) -> (u64, u32) {
         // One after the other, not a match, which would jump by a table.
-        if let Source::Ticks(clock) = &self.source {
-            return (clock.delta_as_nanos(self.start, clock.raw()), 1);
+        if let Source::Ticks(clock, scale) = &self.source {
+            return (scale.nanos(clock.raw().saturating_sub(self.start)), 1);
         }
         if let Source::Coarse(coarse) = &self.source
             && let Some(nanos) = coarse.last()
@@ -200,4 +223,20 @@ fn kernel_trusts_counter() -> bool {
     static TRUSTS: OnceLock<bool> = OnceLock::new();
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     *TRUSTS.get_or_init(|| std::fs::read_to_string(SOURCE).is_ok_and(|name| name.trim() == "tsc"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same nanoseconds as by quanta's own conversion, for decades.
+    #[test]
+    fn ticks_are_as_long_as_quanta_says() {
+        let clock = quanta::Clock::new();
+        let Some(scale) = Scale::of(&clock) else { return };
+        for ticks in (0..61).flat_map(|bits| [1_u64 << bits, (1 << bits) + 1, (1 << bits) - 1]) {
+            let (ours, theirs) = (scale.nanos(ticks), clock.delta_as_nanos(0, ticks));
+            assert!(ours.abs_diff(theirs) <= 1, "{ticks} ticks: {ours} ns, {theirs} ns");
+        }
+    }
 }
