@@ -1,4 +1,4 @@
-//! The same as is printed, for programs.
+//! The same as is printed, for programs, and the times alone, to be kept.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -41,6 +41,30 @@ pub fn write(file: File, machine: &Machine, rows: &[Row], exact: &[Finding]) -> 
     serde_json::to_writer_pretty(&mut file, &report)?;
     writeln!(file)?;
     file.flush()
+}
+
+/// Writes the times as a table with a head: on what they were measured, and by which command.
+pub fn write_csv(mut file: File, machine: &Machine, rows: &[Row]) -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    writeln!(file, "# {}", machine.headline())?;
+    writeln!(
+        file,
+        "# cargo run --release --manifest-path benches/compare/Cargo.toml -- {}",
+        arguments.join(" ")
+    )?;
+    let mut table = csv::Writer::from_writer(file);
+    table.write_record(["workload", "contender", "nanoseconds a call", "its time over ours"])?;
+    for row in rows {
+        let ours = (row.workload.ours.name(), &row.ours);
+        let peers = row.peers.iter().map(|peer| (peer.name, &peer.outcome));
+        for (name, outcome) in std::iter::once(ours).chain(peers) {
+            let Ok(rounds) = outcome else { continue };
+            let nanos = format!("{:.1}", median(rounds.clone()));
+            let ratio = ratio(outcome, &row.ours).map_or(String::new(), |one| format!("{one:.2}"));
+            table.write_record([row.workload.name, name, &nanos, &ratio])?;
+        }
+    }
+    table.flush()
 }
 
 fn time<'a>(row: &'a Row, contender: &'a str, outcome: &'a Outcome) -> Time<'a> {

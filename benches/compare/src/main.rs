@@ -66,6 +66,7 @@ Usage: tollgate-compare [OPTIONS]
   --quick            within a minute: smaller slices, and no workload of ten million keys
   --rounds N         how often each contender has its turn           [default: 5]
   --json FILE        write what is found to FILE as well
+  --csv FILE         write the times to FILE as well, to be kept (see benches/record)
   --exact            only the table of admitted calls, nothing is measured
   --list             print the names of the workloads
   -h, --help         print this";
@@ -80,6 +81,7 @@ struct Options {
     quick: bool,
     rounds: usize,
     json: Option<PathBuf>,
+    csv: Option<PathBuf>,
     exact: bool,
 }
 
@@ -112,13 +114,10 @@ fn run() -> Result<(), Box<dyn Error>> {
     };
     let (selected, left_out) = select(&options)?;
     // Before all the measuring, so that nothing is lost by a wrong path.
-    let json = match &options.json {
-        Some(path) => {
-            let named = |error| format!("{}: {error}", path.display());
-            Some(File::create(path).map_err(named)?)
-        }
-        None => None,
-    };
+    let create =
+        |path: &PathBuf| File::create(path).map_err(|error| format!("{}: {error}", path.display()));
+    let json = options.json.as_ref().map(create).transpose()?;
+    let csv = options.csv.as_ref().map(create).transpose()?;
     let machine = Machine::look();
     writeln!(out, "{}", machine.headline())?;
     if !left_out.is_empty() {
@@ -135,6 +134,9 @@ fn run() -> Result<(), Box<dyn Error>> {
     report::exact(&mut out, &findings)?;
     if let Some(file) = json {
         json::write(file, &machine, &rows, &findings)?;
+    }
+    if let Some(file) = csv {
+        json::write_csv(file, &machine, &rows)?;
     }
     Ok(())
 }
@@ -190,13 +192,14 @@ fn names(between: &str) -> String {
 /// Reads the command line.
 fn parse_options(mut parser: lexopt::Parser) -> Result<Task, lexopt::Error> {
     let mut options =
-        Options { only: Vec::new(), quick: false, rounds: 5, json: None, exact: false };
+        Options { only: Vec::new(), quick: false, rounds: 5, json: None, csv: None, exact: false };
     while let Some(argument) = parser.next()? {
         match argument {
             Long("only") => options.only.push(parser.value()?.string()?),
             Long("quick") => options.quick = true,
             Long("rounds") => options.rounds = parser.value()?.parse_with(parse_rounds)?,
             Long("json") => options.json = Some(parser.value()?.into()),
+            Long("csv") => options.csv = Some(parser.value()?.into()),
             Long("exact") => options.exact = true,
             Long("list") => return Ok(Task::Print(names("\n"))),
             Short('h') | Long("help") => return Ok(Task::Print(HELP.to_owned())),

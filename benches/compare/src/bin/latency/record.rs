@@ -86,7 +86,9 @@ pub fn rows(case: &Case, runs: &[Times]) -> [Row; 2] {
         [("wall", |times| &times.wall), ("thread CPU", |times| &times.cpu)];
     clocks.map(|(clock, of)| {
         let mut all = histogram();
-        runs.iter().for_each(|run| all.add(of(run)).expect("the same range"));
+        for run in runs {
+            all.add(of(run)).expect("the same range");
+        }
         let least_max = runs.iter().map(|run| of(run).max()).min().unwrap_or(0);
         let at = |quantile| all.value_at_quantile(quantile);
         let Case { name, who, keys, threads, beside } = *case;
