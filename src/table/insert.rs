@@ -43,7 +43,8 @@ impl Table {
         self.help_walk();
         self.counts.missed();
         for patient in [true, false] {
-            let (control, mut first, scan) = self.look(call)?;
+            let (control, mut first) = self.judge_at_control(call);
+            let scan = self.look(call, control, &mut first)?;
             let Some(time) = first.charge(call.cost) else {
                 return Some(first.verdict(Outcome::Refused, first.unseen, call.cost));
             };
@@ -63,7 +64,8 @@ impl Table {
     /// What an insert would answer, as far as it can be told without making it; `None` if the key
     /// has to be looked for again.
     pub(super) fn foresee_insert(&self, call: &Call<'_>) -> Option<Verdict> {
-        let (_, first, scan) = self.look(call)?;
+        let (control, mut first) = self.judge_at_control(call);
+        let scan = self.look(call, control, &mut first)?;
         let admits = first.charge(call.cost).is_some();
         let evicts = self.overflow == Overflow::EvictNearest && scan.nearest.is_some();
         let has_room = scan.free.or(scan.idle).is_some() || evicts || call.cost == 0;
@@ -74,12 +76,20 @@ impl Table {
         })
     }
 
-    /// The control word, what a first charge is judged by, and a scan of the bucket, in the order in
-    /// which they must be taken; `None` if the key is there or the terms are no longer in force.
-    fn look<'a>(&self, call: &Call<'a>) -> Option<(Control, First, Scan<'a>)> {
+    /// The control word, and what a first charge is judged by, in the order in which they must be
+    /// taken.
+    #[inline]
+    fn judge_at_control(&self, call: &Call<'_>) -> (Control, First) {
         let control = call.place.bucket.control();
-        let mut first = self.judge(call);
+        let first = self.judge(call);
         step("judged");
+        (control, first)
+    }
+
+    /// A scan of the bucket, and what it means for the first charge; `None` if the key is there or the
+    /// terms are no longer in force.
+    #[inline]
+    fn look<'a>(&self, call: &Call<'a>, control: Control, first: &mut First) -> Option<Scan<'a>> {
         let scan = self.scan(&call.place, control, &first.terms, &first.reading)?;
         // A word of two epochs on would have passed for one of these terms.
         if !self.policy.is_current(&first.terms) && !mutant("insert: stale terms") {
@@ -87,11 +97,12 @@ impl Table {
         }
         first.floor = call.place.bucket.floor();
         first.unseen = unseen(&call.place, &first.terms, &first.reading);
-        Some((control, first, scan))
+        Some(scan)
     }
 
     /// The terms of a first charge; after the control word was loaded, so that a commit of the
     /// epoch before can no longer succeed.
+    #[inline]
     fn judge(&self, call: &Call<'_>) -> First {
         let (terms, reading) = self.terms(call);
         First { terms, reading, unseen: 0, floor: 0 }
