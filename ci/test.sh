@@ -66,3 +66,8 @@ ci/sanitize.sh --brief miri 2
 
 step "the comparison compiles"
 cargo check --locked --manifest-path benches/compare/Cargo.toml
+
+step "instructions of a decision, where there is valgrind"
+(cd benches/instructions && cargo fmt --check)
+cargo clippy --locked --all-targets --manifest-path benches/instructions/Cargo.toml -- -D warnings
+ci/count.sh
