@@ -6,12 +6,14 @@
 
 #![cfg(tollgate_loom)]
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Overflow, Quota};
 use tollgate_loom_tests::{
-    NOW, SECOND, at_steps, debt, explore, explore_deep, gate, left, race, race_of_three, takes,
-    two_cells,
+    Gate, NOW, Opener, SECOND, at_steps, debt, explore, explore_deep, gate, left, race,
+    race_of_three, takes, two_cells,
 };
 
 const ONE: Quota = Quota::per_second(1).burst(1);
@@ -206,5 +208,49 @@ fn an_insert_that_fails_knows_when_its_key_was_forgotten() {
         };
         let ((), slow) = race(&limiter, fast, slow);
         assert!(!slow, "the key has had two tokens");
+    });
+}
+
+/// A key is put into a cell, and by a faster clock taken from it again; the taker stops before it
+/// clears the valid bit. A first look by a slow clock that passes the cell over, and takes one that
+/// was just given up, must know by which clock the key was forgotten.
+#[test]
+fn a_key_whose_cell_is_just_being_taken_is_not_judged_as_new() {
+    explore("insert: cell being taken, three threads", Some(0), || {
+        let limiter = two_cells(ONE, Overflow::Refuse);
+        let (taken, is_taken) = gate();
+        let (inserted, is_inserted) = gate();
+        let (looked, has_looked) = gate();
+        let holds = move |l: &KeyedLimiter<u64>| {
+            // Whether it comes to take a cell or not, the others go on.
+            let stop = Rc::new(Cell::new(Some((taken, is_inserted))));
+            let at_step = stop.clone();
+            let meet = |stop: &Cell<Option<(Opener, Gate)>>| {
+                if let Some((taken, is_inserted)) = stop.take() {
+                    taken.open();
+                    is_inserted.wait();
+                }
+            };
+            at_steps([("taken", Box::new(move || meet(&at_step)))]);
+            let holds = takes(l, 1, NOW);
+            meet(&stop);
+            holds
+        };
+        let fast = move |l: &KeyedLimiter<u64>| {
+            is_taken.wait();
+            let first = takes(l, 1, NOW);
+            inserted.open();
+            at_steps([("taken", Box::new(|| has_looked.wait()))]);
+            takes(l, 3, NOW + SECOND);
+            first
+        };
+        let slow = move |l: &KeyedLimiter<u64>| {
+            let slow = takes(l, 1, NOW);
+            looked.open();
+            slow
+        };
+        let (holds, slow, fast) = race_of_three(&limiter, holds, slow, fast);
+        let admitted = [holds, slow, fast].into_iter().filter(|&one| one).count();
+        assert!(admitted <= 1, "the key has had {admitted} tokens");
     });
 }

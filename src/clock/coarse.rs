@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
@@ -23,7 +23,7 @@ pub(super) struct Coarse {
     nanos: Arc<CachePadded<Counter>>,
     origin: Instant,
     /// Nanoseconds; at most a second.
-    pub(super) tick: u32,
+    tick: u32,
 }
 
 impl Coarse {
@@ -33,14 +33,19 @@ impl Coarse {
         let coarse = Coarse { nanos, origin: Instant::now(), tick };
         let (stop, stopped) = mpsc::channel();
         let own = coarse.clone();
-        let thread = Builder::new().name("tollgate-clock".into()).spawn(move || {
+        Builder::new().name("tollgate-clock".into()).spawn(move || {
             let tick = Duration::from_nanos(own.tick.into());
             while stopped.recv_timeout(tick) == Err(RecvTimeoutError::Timeout) {
-                own.store(own.elapsed());
+                own.raise(own.elapsed());
             }
         })?;
-        let ticking = Ticking { stop: Some(stop), thread: Some(thread), coarse: coarse.clone() };
+        let ticking = Ticking { coarse: coarse.clone(), _stop: stop };
         Ok((coarse, CoarseHandle { _ticking: Arc::new(ticking) }))
+    }
+
+    #[inline]
+    pub(super) fn tick(&self) -> u32 {
+        self.tick
     }
 
     /// Nanoseconds from the origin to now.
@@ -57,9 +62,10 @@ impl Coarse {
         (nanos != STOPPED).then_some(nanos)
     }
 
-    fn store(&self, nanos: u64) {
+    /// Never lower than it was: what was stopped stays so.
+    fn raise(&self, nanos: u64) {
         // Relaxed: as in `last`.
-        self.nanos.store(nanos, Relaxed.at("clock/coarse_store"));
+        self.nanos.fetch_max(nanos, Relaxed.at("clock/coarse_raise"));
     }
 }
 
@@ -70,7 +76,7 @@ impl Coarse {
 /// use tollgate::Clock;
 ///
 /// let (clock, handle) = Clock::coarse(Duration::from_millis(1))?;
-/// drop(handle); // the thread has ended; limiters with the clock read the precise one
+/// drop(handle); // the thread ends, and limiters with the clock read the precise one
 /// # drop(clock);
 /// # Ok::<(), tollgate::ClockError>(())
 /// ```
@@ -80,20 +86,16 @@ pub struct CoarseHandle {
     _ticking: Arc<Ticking>,
 }
 
-/// The thread, which ends with this.
+/// The thread, which ends with this. (It is not waited for: in a forked process there is none.)
 #[derive(Debug)]
 struct Ticking {
-    /// Dropped to end the thread.
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
     coarse: Coarse,
+    /// Dropped to end the thread.
+    _stop: Sender<()>,
 }
 
 impl Drop for Ticking {
     fn drop(&mut self) {
-        self.stop = None;
-        // The thread does nothing that could panic; if it did, the clock is precise from here on.
-        let _ = self.thread.take().map(JoinHandle::join);
-        self.coarse.store(STOPPED);
+        self.coarse.raise(STOPPED);
     }
 }

@@ -10,7 +10,7 @@ use core::time::Duration;
 /// use tollgate::Clock;
 ///
 /// let error = Clock::coarse(Duration::ZERO).unwrap_err();
-/// assert_eq!(error.to_string(), "coarse clock: a tick of 0ns; it must be from 1ns to 1s");
+/// assert_eq!(error.to_string(), "coarse clock: a tick of 0ns; it must be from 100µs to 1s");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -28,7 +28,7 @@ impl fmt::Display for ClockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClockError::Tick { tick } => {
-                write!(f, "coarse clock: a tick of {tick:?}; it must be from 1ns to 1s")
+                write!(f, "coarse clock: a tick of {tick:?}; it must be from 100µs to 1s")
             }
             ClockError::Start => {
                 write!(f, "coarse clock: its thread could not be started; ")?;

@@ -70,11 +70,13 @@ impl Clock {
     /// price is a clock that is up to a tick behind: waits are rounded up to whole ticks.
     ///
     /// Clones of the clock share the thread, which runs until the last clone of the handle is dropped.
-    /// From then on limiters with this clock read the precise one.
+    /// From then on limiters with this clock read the precise one. A forked process has no such thread:
+    /// its clock stands still until the handle is dropped there.
     ///
     /// # Errors
     ///
-    /// [`ClockError`] if the tick is not from 1 ns to a second, or if the thread cannot be started.
+    /// [`ClockError`] if the tick is not from 100 us (below that a thread cannot be relied upon to wake)
+    /// to a second, or if the thread cannot be started.
     ///
     /// ```
     /// use std::time::Duration;
@@ -88,10 +90,9 @@ impl Clock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn coarse(tick: Duration) -> Result<(Clock, CoarseHandle), ClockError> {
-        let nanos = u32::try_from(tick.as_nanos()).unwrap_or(0);
-        if nanos == 0 || tick > Duration::from_secs(1) {
-            return Err(ClockError::Tick { tick });
-        }
+        let range = Duration::from_micros(100)..=Duration::from_secs(1);
+        let nanos = u32::try_from(tick.as_nanos()).ok().filter(|_| range.contains(&tick));
+        let nanos = nanos.ok_or(ClockError::Tick { tick })?;
         let (coarse, handle) = Coarse::start(nanos).map_err(|_| ClockError::Start)?;
         Ok((Clock(Source::Coarse(coarse)), handle))
     }
@@ -145,7 +146,7 @@ impl fmt::Debug for Source {
         match self {
             Source::Ticks(..) => f.write_str("Ticks"),
             Source::System => f.write_str("System"),
-            Source::Coarse(coarse) => write!(f, "Coarse({} ns)", coarse.tick),
+            Source::Coarse(coarse) => write!(f, "Coarse({} ns)", coarse.tick()),
             Source::Manual(_) => f.write_str("Manual"),
         }
     }
@@ -200,18 +201,20 @@ impl Timer {
             && let Some(nanos) = coarse.last()
         {
             // The last reading may be from before the start.
-            return (nanos.saturating_sub(self.start), coarse.tick);
+            return (nanos.saturating_sub(self.start), coarse.tick());
         }
         (self.read_slowly(), 1)
     }
 
-    /// A manual clock, or the system's monotonic clock from the same start.
+    /// A manual clock, or the system's monotonic clock.
     #[inline(never)]
     fn read_slowly(&self) -> u64 {
         match &self.source {
             // Acquire: a thread that was told of a new time sees it. Pairs with the Release in
             // `ManualClock`.
             Source::Manual(nanos) => nanos.load(Acquire.at("clock/read")),
+            // Nobody reads the clock for all any more. From the same origin, so that it does not step.
+            Source::Coarse(coarse) => coarse.elapsed().saturating_sub(self.start),
             _ => self.instant.elapsed().as_nanos() as u64,
         }
     }

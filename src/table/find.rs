@@ -230,9 +230,9 @@ pub(super) fn has_member(place: &Place<'_>, own: usize) -> bool {
         let word = cell.word.load(Acquire.at("member/word"));
         index != own
             && word.may_hold_key()
-            // Relaxed: the word brings the tag of its life along. By a tag of a later life the
-            // control word has moved, too, and the next commit fails.
-            && cell.tag.load(Relaxed.at("member/tag")) == place.tag
+            // Acquire: by a tag of a later life the control word has moved, too, and the next commit
+            // fails; but nothing else than this load keeps that commit behind it.
+            && cell.tag.load(Acquire.at("member/tag")) == place.tag
             && (word.is_live() || place.bucket.is_committed(index))
     })
 }

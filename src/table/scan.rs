@@ -131,8 +131,9 @@ impl<'a> Scan<'a> {
 /// wrongly, because the cell is changing hands, as well.
 #[cold]
 fn may_hold(place: &Place<'_>, index: usize, cell: &Cell) -> bool {
-    // Relaxed: where the key is just being taken from the cell, or committed in it, the commit of who
-    // is told "no" fails.
-    let word = cell.word.load(Relaxed.at("scan/key_word"));
+    // Acquire: a busy word tells that the key is being taken from the cell. Until its valid bit is
+    // cleared nothing else does, and the floor by which the key is forgotten must be seen. Pairs with
+    // the Release of the swap that took the cell.
+    let word = cell.word.load(Acquire.at("scan/key_word"));
     word.is_live() || (word.may_hold_key() && place.bucket.is_committed(index))
 }
