@@ -10,7 +10,7 @@
 #   mutants     on repaired loom: the engine is broken in every way that
 #               loom-tests/mutants.txt lists, and the model named there must fail
 #   deep        on repaired loom, with the bounds that take minutes: no model of
-#               two threads below three preemptions; about half an hour
+#               two threads below three preemptions; a quarter of an hour
 #
 # Published loom leaves out the executions in which a thread's store overtakes
 # another thread's load, if the storing thread has loaded the same atomic just
