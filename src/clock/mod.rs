@@ -234,6 +234,7 @@ mod tests {
 
     /// The same nanoseconds as by quanta's own conversion, for decades.
     #[test]
+    #[cfg_attr(miri, ignore = "quanta asks the processor, which Miri has not")]
     fn ticks_are_as_long_as_quanta_says() {
         let clock = quanta::Clock::new();
         let Some(scale) = Scale::of(&clock) else { return };
