@@ -3,10 +3,12 @@
 //! Everything here is about one word. Who the word belongs to is the bucket's concern.
 
 use crate::algorithm::Answer;
+use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_log::{self, Ask, Judged};
-use crate::decision::{Outcome, Verdict};
+use crate::decision::{Decision, Outcome, Verdict};
 use crate::policy::Policy;
 use crate::probe::{Site, mutant, step};
+use crate::stats::Own;
 use crate::sync::{Acquire, Atomic, Relaxed, Release};
 use crate::table::Ring;
 use crate::terms::{Reading, Terms};
@@ -20,6 +22,30 @@ pub(crate) enum Attempt {
     Refused,
     /// Another thread moved the word meanwhile.
     Moved,
+}
+
+/// The one attempt of a decision on the `word` that was loaded with Acquire, under terms that were in
+/// force since: charged or refused, counted and answered, or `None` if another thread moved the word.
+/// Nothing takes the terms' address, so that they stay in registers.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "measured: the terms go through memory otherwise")]
+pub(crate) fn attempt<R: Rule>(
+    cell: &Atomic<Word>,
+    word: Word,
+    cost: u64,
+    (terms, reading): (Terms, Reading),
+    own: Own<'_>,
+    tick: u32,
+) -> Option<Decision> {
+    let after = R::charge(&terms, word.time(), &reading, cost);
+    let (outcome, time) = match charge(cell, word, after, terms.epoch()) {
+        Attempt::Charged(time) => (Outcome::Admitted, time),
+        Attempt::Refused => (Outcome::Refused, word.time()),
+        Attempt::Moved => return None,
+    };
+    own.decided(outcome);
+    let answer = R::answer(&terms, time, &reading);
+    Some(Decision::new(outcome, terms.algorithm, answer, cost, tick))
 }
 
 /// Puts a charge into the `word` that was loaded with Acquire: the algorithm's `after`, in units of

@@ -80,12 +80,21 @@ impl Own<'_> {
         self.add(outcome as usize);
     }
 
-    /// Whether this call may be an insert, as the ones before it were: a guess, for prefetching.
+    /// How many of the thread's next calls may be inserts, as some before were: a guess, for
+    /// prefetching.
     #[inline]
-    pub(crate) fn expects_miss(self) -> bool {
+    pub(crate) fn expected_misses(self) -> u64 {
         // Relaxed: a guess.
         let misses = |slot: &Slot| slot.misses.load(Relaxed.at("stats/misses"));
-        self.slot < SHARED && misses(&self.counts.slots[self.slot]) > 0
+        if self.slot < SHARED { misses(&self.counts.slots[self.slot]) } else { 0 }
+    }
+
+    #[cold]
+    pub(crate) fn expect_misses(self, misses: u64) {
+        if self.slot < SHARED {
+            // Relaxed: a guess; no other thread writes this slot.
+            self.counts.slots[self.slot].misses.store(misses, Relaxed.at("stats/expect"));
+        }
     }
 
     #[inline]
@@ -106,21 +115,18 @@ const EVICTED: usize = 4;
 const RECLAIMED: usize = 5;
 const RETRIES: usize = 6;
 
-/// After so many hits in a row an insert is no longer expected.
-const EXPECTED: u64 = 4;
-
 impl Counts {
     pub(crate) fn new() -> Counts {
         Counts { slots: Box::new(core::array::from_fn(|_| CachePadded::default())) }
     }
 
-    /// Counts a decision.
     /// Where this thread counts; looked up while there is something to wait for.
     #[inline]
     pub(crate) fn own(&self) -> Own<'_> {
         Own { counts: self, slot: SLOT.with(Cell::get) }
     }
 
+    /// Counts a decision.
     #[inline]
     pub(crate) fn decided(&self, outcome: Outcome) {
         self.own().decided(outcome);
@@ -139,29 +145,6 @@ impl Counts {
     #[cold]
     pub(crate) fn retried(&self) {
         self.add(RETRIES);
-    }
-
-    /// A call of this thread was an insert, and its next ones may be, too.
-    #[cold]
-    pub(crate) fn missed(&self) {
-        self.expect(EXPECTED);
-    }
-
-    /// A call that was expected to be an insert may not have been.
-    #[cold]
-    pub(crate) fn expect_less(&self) {
-        let slot = SLOT.with(Cell::get);
-        // Relaxed: a guess.
-        let left = self.slots[slot % SLOTS].misses.load(Relaxed.at("stats/left"));
-        self.expect(left.saturating_sub(1));
-    }
-
-    fn expect(&self, misses: u64) {
-        let slot = SLOT.with(Cell::get);
-        if slot < SHARED {
-            // Relaxed: a guess; no other thread writes this slot.
-            self.slots[slot].misses.store(misses, Relaxed.at("stats/expect"));
-        }
     }
 
     fn add(&self, count: usize) {

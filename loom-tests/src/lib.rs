@@ -203,6 +203,14 @@ impl Drop for Gate {
 /// What a thread does at a step.
 pub type Action = Box<dyn FnOnce()>;
 
+/// Opens one gate and waits at another.
+pub fn meet(opener: Opener, gate: Gate) -> Action {
+    Box::new(move || {
+        opener.open();
+        gate.wait();
+    })
+}
+
 /// Has this thread do something when it comes to each of these steps for the first time. What must
 /// come to pass in one order anyway is forced in this way, which saves the preemptions for what is
 /// in question.

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Limiter, Overflow, Quota};
 use tollgate_loom_tests::{
-    NOW, SECOND, at_steps, debt, explore, explore_deep, gate, one_state, race, takes, two_cells,
+    NOW, SECOND, at_steps, debt, explore, explore_deep, gate, meet, one_state, race, takes,
+    two_cells,
 };
 
 const TWO: Quota = Quota::per_second(1).burst(2);
@@ -164,11 +165,7 @@ fn a_swap_that_sleeps_through_two_changes_fails() {
                 changed.open();
             };
             let charge = move |l: &Limiter| {
-                let sleep = || {
-                    stopped.open();
-                    is_changed.wait();
-                };
-                at_steps([("swap", Box::new(sleep))]);
+                at_steps([("swap", meet(stopped, is_changed))]);
                 l.check_at(1, 0).is_allowed()
             };
             assert!(race(&limiter, changes, charge).1);
@@ -193,11 +190,7 @@ fn a_call_that_sleeps_before_it_finds_its_key_takes_the_terms_in_force() {
             changed.open();
         };
         let charge = move |l: &KeyedLimiter<u64>| {
-            let sleep = || {
-                stopped.open();
-                is_changed.wait();
-            };
-            at_steps([("terms loaded", Box::new(sleep))]);
+            at_steps([("terms loaded", meet(stopped, is_changed))]);
             takes(l, 1, 0)
         };
         assert!(race(&limiter, changes, charge).1);
@@ -256,12 +249,8 @@ fn a_cell_that_is_given_up_during_the_walk_loses_no_charge() {
             one
         };
         let insert = move |l: &KeyedLimiter<u64>| {
-            let when_taken = || {
-                taken.open();
-                has_begun.wait();
-            };
             let given_up = || is_changed.wait();
-            at_steps([("taken", Box::new(when_taken)), ("not committed", Box::new(given_up))]);
+            at_steps([("taken", meet(taken, has_begun)), ("not committed", Box::new(given_up))]);
             l.check_at(&3, 2, now).is_allowed()
         };
         let (one, two) = race(&limiter, change, insert);
@@ -288,11 +277,7 @@ fn an_insert_that_sleeps_through_two_changes_forgets_nobody() {
             changed.open();
         };
         let insert = move |l: &KeyedLimiter<u64>| {
-            let sleep = || {
-                judged.open();
-                is_changed.wait();
-            };
-            at_steps([("judged", Box::new(sleep))]);
+            at_steps([("judged", meet(judged, is_changed))]);
             l.check_at(&3, 1, NOW).is_full()
         };
         let ((), is_full) = race(&limiter, changes, insert);

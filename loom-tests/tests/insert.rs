@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tollgate::{KeyedLimiter, Overflow, Quota};
 use tollgate_loom_tests::{
-    Gate, NOW, Opener, SECOND, at_steps, debt, explore, explore_deep, gate, left, race,
+    Action, NOW, SECOND, at_steps, debt, explore, explore_deep, gate, left, meet, race,
     race_of_three, takes, two_cells,
 };
 
@@ -126,11 +126,7 @@ fn a_cell_that_was_given_up_is_the_next_keys_own() {
         let (taken, is_taken) = gate();
         let (inserted, is_inserted) = gate();
         let given_up = move |l: &KeyedLimiter<u64>| {
-            let wait = || {
-                taken.open();
-                is_inserted.wait();
-            };
-            at_steps([("taken", Box::new(wait))]);
+            at_steps([("taken", meet(taken, is_inserted))]);
             l.check_at(&1, 2, NOW).is_allowed()
         };
         let others = move |l: &KeyedLimiter<u64>| {
@@ -160,15 +156,8 @@ fn a_tag_that_is_not_committed_is_nobodys() {
         let (tagged, is_tagged) = gate();
         let (refused, is_refused) = gate();
         let stops = move |l: &KeyedLimiter<u64>| {
-            let when_taken = || {
-                taken.open();
-                is_inserted.wait();
-            };
-            let when_tagged = || {
-                tagged.open();
-                is_refused.wait();
-            };
-            at_steps([("taken", Box::new(when_taken)), ("tentative", Box::new(when_tagged))]);
+            let tagged = meet(tagged, is_refused);
+            at_steps([("taken", meet(taken, is_inserted)), ("tentative", tagged)]);
             takes(l, 3, NOW)
         };
         let goes_on = move |l: &KeyedLimiter<u64>| {
@@ -193,11 +182,7 @@ fn an_insert_that_fails_knows_when_its_key_was_forgotten() {
         let (tagged, is_tagged) = gate();
         let (inserted, is_inserted) = gate();
         let slow = move |l: &KeyedLimiter<u64>| {
-            let stop = || {
-                tagged.open();
-                is_inserted.wait();
-            };
-            at_steps([("tentative", Box::new(stop))]);
+            at_steps([("tentative", meet(tagged, is_inserted))]);
             takes(l, 1, NOW)
         };
         let fast = move |l: &KeyedLimiter<u64>| {
@@ -223,17 +208,16 @@ fn a_key_whose_cell_is_just_being_taken_is_not_judged_as_new() {
         let (looked, has_looked) = gate();
         let holds = move |l: &KeyedLimiter<u64>| {
             // Whether it comes to take a cell or not, the others go on.
-            let stop = Rc::new(Cell::new(Some((taken, is_inserted))));
+            let stop = Rc::new(Cell::new(Some(meet(taken, is_inserted))));
             let at_step = stop.clone();
-            let meet = |stop: &Cell<Option<(Opener, Gate)>>| {
-                if let Some((taken, is_inserted)) = stop.take() {
-                    taken.open();
-                    is_inserted.wait();
+            let stop_once = |stop: &Cell<Option<Action>>| {
+                if let Some(stop) = stop.take() {
+                    stop();
                 }
             };
-            at_steps([("taken", Box::new(move || meet(&at_step)))]);
+            at_steps([("taken", Box::new(move || stop_once(&at_step)))]);
             let holds = takes(l, 1, NOW);
-            meet(&stop);
+            stop_once(&stop);
             holds
         };
         let fast = move |l: &KeyedLimiter<u64>| {

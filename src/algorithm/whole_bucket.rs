@@ -1,9 +1,9 @@
 //! What a decision keeps of a bucket whose clock rises by a whole number of units a nanosecond.
 //!
 //! Most quotas are such: every one whose interval is a whole number of nanoseconds. Nothing of a
-//! unit is ever left over then, so the debt alone tells when it is earned back, and a decision is
-//! half as long as that of [`token_bucket`](super::token_bucket), which says the same of any
-//! bucket.
+//! unit is ever left over then, so the debt alone tells when it is earned back, and a decision keeps
+//! four words, where [`token_bucket`](super::token_bucket), which says the same of any bucket, keeps
+//! eight.
 
 /// The debt as of a moment, and how it is earned back.
 #[derive(Clone, Copy, Debug)]

@@ -222,15 +222,7 @@ impl Limiter {
         if word.epoch() != terms.epoch() || !self.policy.is_current(&terms) {
             return None;
         }
-        let after = R::charge(&terms, word.time(), &reading, cost);
-        let (outcome, time) = match cell::charge(&self.state.0, word, after, terms.epoch()) {
-            Attempt::Charged(time) => (Outcome::Admitted, time),
-            Attempt::Refused => (Outcome::Refused, word.time()),
-            Attempt::Moved => return None,
-        };
-        own.decided(outcome);
-        let answer = R::answer(&terms, time, &reading);
-        Some(Decision::new(outcome, terms.algorithm, answer, cost, tick))
+        cell::attempt::<R>(&self.state.0, word, cost, (terms, reading), own, tick)
     }
 
     #[cold]

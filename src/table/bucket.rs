@@ -123,15 +123,14 @@ impl Bucket {
         }
     }
 
-    /// The cells from the home line on, each with its number, all of them once.
+    /// All cells, each with its number: from `first` on, then those before.
     #[inline]
-    pub(crate) fn cells_from(&self, home: usize) -> impl Iterator<Item = (usize, &Cell)> {
-        // The header's slot comes out as no cell.
-        let slots = (0..SLOTS).map(move |step| (home * SLOTS_PER_LINE + step) % SLOTS);
-        slots.filter_map(|slot| Some((slot.wrapping_sub(1), self.cells.get(slot.wrapping_sub(1))?)))
+    pub(crate) fn cells_from(&self, first: usize) -> impl Iterator<Item = (usize, &Cell)> {
+        self.cells_of(ALL_CELLS, first)
     }
 
-    /// The cells whose bits are set, each with its number: from `first` on, then those before.
+    /// The cells whose bits are set, in the order of [`cells_from`](Bucket::cells_from).
+    #[inline]
     pub(crate) fn cells_of(&self, bits: u64, first: usize) -> impl Iterator<Item = (usize, &Cell)> {
         let ahead = bits >> first << first;
         let (mut now, mut later) = (ahead, bits ^ ahead);

@@ -15,8 +15,8 @@
 //! Whatever is not so goes the long way, which starts over.
 
 use crate::algorithm::rule::{Buckets, Rule, WholeBuckets, Windows};
-use crate::cell::{self, Attempt};
-use crate::decision::{Decision, Outcome};
+use crate::cell;
+use crate::decision::Decision;
 use crate::hash::Hashed;
 use crate::probe::{mutant, step};
 use crate::stats::Own;
@@ -130,10 +130,9 @@ impl Table {
     }
 
     /// The one attempt that nearly always does: the key in its home line, live, in the current
-    /// epoch, and nobody else at it. Everything else goes the long way, which starts over. What is
-    /// here stays in registers: nothing takes the terms' address.
+    /// epoch, and nobody else at it. Everything else goes the long way, which starts over.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "measured: the terms go through memory otherwise")]
+    #[allow(clippy::inline_always, reason = "as in `decide`")]
     fn attempt<R: Rule>(
         &self,
         own: Own<'_>,
@@ -148,15 +147,7 @@ impl Table {
         if !is_settled || !is_current {
             return None;
         }
-        let after = R::charge(&terms, word.time(), &reading, cost);
-        let (outcome, time) = match cell::charge(&cell.word, word, after, terms.epoch()) {
-            Attempt::Charged(time) => (Outcome::Admitted, time),
-            Attempt::Refused => (Outcome::Refused, word.time()),
-            Attempt::Moved => return None,
-        };
-        own.decided(outcome);
-        let answer = R::answer(&terms, time, &reading);
-        Some(Decision::new(outcome, terms.algorithm, answer, cost, tick))
+        cell::attempt::<R>(&cell.word, word, cost, (terms, reading), own, tick)
     }
 
     /// [`decide_the_long_way`](Table::decide_the_long_way) for a key whose place is not at hand.

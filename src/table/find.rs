@@ -114,7 +114,7 @@ impl Table {
         reading: &mut Reading,
     ) -> Option<Found<'a>> {
         let place = &call.place;
-        for (index, cell) in place.bucket.cells_from(place.home) {
+        for (index, cell) in place.bucket.cells_from(place.first()) {
             // Relaxed: a hint, see above.
             if cell.tag.load(Relaxed.at("find/hint")) != place.tag {
                 continue;
@@ -223,7 +223,7 @@ pub(super) fn unseen(place: &Place<'_>, terms: &Terms, reading: &Reading) -> u64
 
 /// Whether another cell than `own` holds the key. The control word was loaded with Acquire before.
 pub(super) fn has_member(place: &Place<'_>, own: usize) -> bool {
-    place.bucket.cells_from(place.home).any(|(index, cell)| {
+    place.bucket.cells_from(place.first()).any(|(index, cell)| {
         // Acquire: what was committed is seen by the control word alone, but who finds that the key
         // is no longer there must see the floor by which it was forgotten. Pairs with the Release
         // of the swap that took the cell.

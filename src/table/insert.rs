@@ -27,6 +27,9 @@ use crate::table::scan::{Scan, Victim};
 use crate::table::{Call, Table};
 use crate::terms::{Reading, Terms};
 
+/// After so many hits in a row an insert is no longer expected.
+const EXPECTED: u64 = 4;
+
 /// What a key's first charge is judged by.
 struct First {
     terms: Terms,
@@ -41,7 +44,7 @@ impl Table {
     #[cold]
     pub(super) fn insert(&self, call: &Call<'_>) -> Option<Verdict> {
         self.help_walk();
-        self.counts.missed();
+        self.counts.own().expect_misses(EXPECTED);
         for patient in [true, false] {
             let (control, mut first) = self.judge_at_control(call);
             let scan = self.look(call, control, &mut first)?;

@@ -75,7 +75,7 @@ impl Table {
             }
             let victim = Victim { index, cell, word };
             if !word.is_live() {
-                // Taken from its key since.
+                // Being taken from its key, or committed and not yet charged.
                 scan.transient = true;
             // A cell that has become the key's own since its tag was looked at. Relaxed: the word brings
             // the tag of its life along; by a tag of a later life the swap of the word fails.

@@ -27,8 +27,8 @@
 mod contender;
 mod contenders;
 mod exact;
+mod files;
 mod fill;
-mod json;
 mod machine;
 mod measure;
 mod progress;
@@ -133,10 +133,10 @@ fn run() -> Result<(), Box<dyn Error>> {
     };
     report::exact(&mut out, &findings)?;
     if let Some(file) = json {
-        json::write(file, &machine, &rows, &findings)?;
+        files::write(file, &machine, &rows, &findings)?;
     }
     if let Some(file) = csv {
-        json::write_csv(file, &machine, &rows)?;
+        files::write_csv(file, &machine, &rows)?;
     }
     Ok(())
 }
