@@ -5,7 +5,7 @@
 use crate::algorithm::Answer;
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_log::{self, Ask, Judged};
-use crate::decision::{Decision, Outcome, Verdict};
+use crate::decision::{Outcome, Verdict};
 use crate::policy::Policy;
 use crate::probe::{Site, mutant, step};
 use crate::stats::Own;
@@ -25,8 +25,8 @@ pub(crate) enum Attempt {
 }
 
 /// The one attempt of a decision on the `word` that was loaded with Acquire, under terms that were in
-/// force since: charged or refused, counted and answered, or `None` if another thread moved the word.
-/// Nothing takes the terms' address, so that they stay in registers.
+/// force since: charged or refused, and counted, with the key's time after it; or `None` if another
+/// thread moved the word. Nothing takes the terms' address, so that they stay in registers.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "measured: the terms go through memory otherwise")]
 pub(crate) fn attempt<R: Rule>(
@@ -35,8 +35,7 @@ pub(crate) fn attempt<R: Rule>(
     cost: u64,
     (terms, reading): (Terms, Reading),
     own: Own<'_>,
-    tick: u32,
-) -> Option<Decision> {
+) -> Option<(Outcome, u64)> {
     let after = R::charge(&terms, word.time(), &reading, cost);
     let (outcome, time) = match charge(cell, word, after, terms.epoch()) {
         Attempt::Charged(time) => (Outcome::Admitted, time),
@@ -44,8 +43,7 @@ pub(crate) fn attempt<R: Rule>(
         Attempt::Moved => return None,
     };
     own.decided(outcome);
-    let answer = R::answer(&terms, time, &reading);
-    Some(Decision::new(outcome, terms.algorithm, answer, cost, tick))
+    Some((outcome, time))
 }
 
 /// Puts a charge into the `word` that was loaded with Acquire: the algorithm's `after`, in units of

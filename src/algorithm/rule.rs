@@ -2,6 +2,7 @@
 //! that what is in force stays in registers.
 
 use crate::algorithm::{Algorithm, Answer, fixed_window, sliding_counter, token_bucket};
+use crate::decision::{Decision, Outcome};
 use crate::policy::Policy;
 use crate::terms::{Reading, Terms};
 
@@ -13,6 +14,19 @@ pub(crate) trait Rule {
     fn read(terms: &Terms, now: u64) -> Option<Reading>;
     fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64>;
     fn answer(terms: &Terms, time: u64, reading: &Reading) -> Answer;
+
+    /// The decision of a call that left its key at `time`.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "measured: it is written once, where it is asked for")]
+    fn decision(
+        (outcome, time): (Outcome, u64),
+        (terms, reading): (&Terms, &Reading),
+        cost: u64,
+        tick: u32,
+    ) -> Decision {
+        let answer = Self::answer(terms, time, reading);
+        Decision::new(outcome, terms.algorithm, answer, cost, tick)
+    }
 }
 
 /// A bucket whose clock rises by a whole number of units a nanosecond.

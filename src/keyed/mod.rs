@@ -241,10 +241,18 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
     fn hash_and_place(&self, key: &K) -> (Hashed, Place<'_>) {
+        self.hash_and_prefetch(key, self.table.expects_insert())
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
+    fn hash_and_prefetch(&self, key: &K, expects_insert: bool) -> (Hashed, Place<'_>) {
         let hashed = self.hasher.hash(key);
         let place = self.table.place(hashed);
         prefetch(place.home_line());
-        self.table.prefetch_for_insert(&place);
+        if expects_insert {
+            place.bucket.prefetch();
+        }
         (hashed, place)
     }
 
@@ -276,8 +284,9 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         let (keys, decisions) = (&keys[..count], &mut decisions[..count]);
         for (keys, decisions) in keys.chunks(IN_FLIGHT).zip(decisions.chunks_mut(IN_FLIGHT)) {
             let mut hashes = [Hashed::default(); IN_FLIGHT];
+            let expects_insert = self.table.expects_insert();
             for (hashed, key) in hashes.iter_mut().zip(keys) {
-                *hashed = self.hash_and_place(key.borrow()).0;
+                *hashed = self.hash_and_prefetch(key.borrow(), expects_insert).0;
             }
             self.table.decide_all(&hashes[..keys.len()], decisions, now, tick);
         }

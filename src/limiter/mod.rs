@@ -169,10 +169,9 @@ impl Limiter {
         let (now, tick) = clock();
         let word = self.glance();
         if let Some(reading) = WholeBuckets::read(&terms, now)
-            && let Some(decision) =
-                self.attempt::<WholeBuckets>(own, word, cost, (terms, reading), tick)
+            && let Some(settled) = self.attempt::<WholeBuckets>(own, word, cost, (terms, reading))
         {
-            return decision;
+            return WholeBuckets::decision(settled, (&terms, &reading), cost, tick);
         }
         self.decide_the_long_way(cost, (now, tick))
     }
@@ -188,22 +187,18 @@ impl Limiter {
     #[inline(never)]
     fn decide_otherwise(&self, cost: u64, (now, tick): (u64, u32)) -> Decision {
         let algorithm = self.policy.algorithm();
-        let decided = if algorithm.is_bucket() && cost > 0 {
-            Buckets::load(&self.policy, algorithm).and_then(|terms| {
-                step("terms loaded");
-                let reading = Buckets::read(&terms, now)?;
-                self.attempt::<Buckets>(
-                    self.counts.own(),
-                    self.glance(),
-                    cost,
-                    (terms, reading),
-                    tick,
-                )
-            })
-        } else {
-            None
-        };
-        decided.unwrap_or_else(|| self.decide_the_long_way(cost, (now, tick)))
+        if algorithm.is_bucket()
+            && cost > 0
+            && let Some(terms) = Buckets::load(&self.policy, algorithm)
+            && let Some(reading) = Buckets::read(&terms, now)
+        {
+            step("terms loaded");
+            let (own, word) = (self.counts.own(), self.glance());
+            if let Some(settled) = self.attempt::<Buckets>(own, word, cost, (terms, reading)) {
+                return Buckets::decision(settled, (&terms, &reading), cost, tick);
+            }
+        }
+        self.decide_the_long_way(cost, (now, tick))
     }
 
     /// The one attempt that nearly always does: a bucket, in the current epoch, and nobody else at
@@ -216,13 +211,12 @@ impl Limiter {
         word: Word,
         cost: u64,
         (terms, reading): (Terms, Reading),
-        tick: u32,
-    ) -> Option<Decision> {
+    ) -> Option<(Outcome, u64)> {
         // After the clock was read: a change that came before it is not missed.
         if word.epoch() != terms.epoch() || !self.policy.is_current(&terms) {
             return None;
         }
-        cell::attempt::<R>(&self.state.0, word, cost, (terms, reading), own, tick)
+        cell::attempt::<R>(&self.state.0, word, cost, (terms, reading), own)
     }
 
     #[cold]

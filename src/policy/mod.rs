@@ -93,9 +93,13 @@ impl Policy {
 
     /// [`load`](Policy::load) of a bucket whose clock rises by a whole number of units a
     /// nanosecond, which most quotas' does; `None` for other clocks.
+    ///
+    /// They may be half of a later publication: [`is_current`](Policy::is_current) says of them that
+    /// they are not in force, and must be asked before they have any effect.
     #[inline]
     pub(crate) fn load_whole(&self, algorithm: Algorithm) -> Option<Terms> {
-        self.consistent(|slot, sequence| slot.read_whole_terms(sequence, algorithm))
+        let (slot, sequence) = self.in_force();
+        slot.read_whole_terms(sequence, algorithm)
     }
 
     /// The terms with the way to read a word of the epoch before.
@@ -114,10 +118,8 @@ impl Policy {
     #[inline]
     fn consistent<T>(&self, read: impl Fn(&Slot, u64) -> T) -> T {
         loop {
-            // Acquire: pairs with the Release store in `publish`, so that the slot's fields are
-            // at least as new as the sequence that names it.
-            let sequence = self.sequence.load(Acquire.at("policy/sequence"));
-            let value = read(&self.slots[(sequence >> 1 & 1) as usize], sequence);
+            let (slot, sequence) = self.in_force();
+            let value = read(slot, sequence);
             // A field of a later publication into this slot brings the sequence of the one
             // between with it (the fields are stored with Release and loaded with Acquire), so
             // Relaxed sees that it moved.
@@ -128,11 +130,21 @@ impl Policy {
         }
     }
 
+    /// The slot in force, and the sequence that names it.
+    #[inline]
+    fn in_force(&self) -> (&Slot, u64) {
+        // Acquire: pairs with the Release store in `publish`, so that the slot's fields are at least
+        // as new as the sequence that names it.
+        let sequence = self.sequence.load(Acquire.at("policy/sequence"));
+        (&self.slots[(sequence >> 1 & 1) as usize], sequence)
+    }
+
     /// Whether `terms` were in force at a moment after every load that came before this call.
     #[inline]
     pub(crate) fn is_current(&self, terms: &Terms) -> bool {
         // Relaxed: the word loaded before was loaded with Acquire, which keeps this load behind
-        // it; and a word of a later epoch was written by a thread that had seen its sequence.
+        // it; and a word of a later epoch was written by a thread that had seen its sequence. So were
+        // the fields of `terms`, and one of a later publication brought the sequence, as above.
         self.sequence.load(Relaxed.at("policy/is_current")) == terms.sequence
     }
 

@@ -16,7 +16,7 @@
 
 use crate::algorithm::rule::{Buckets, Rule, WholeBuckets, Windows};
 use crate::cell;
-use crate::decision::Decision;
+use crate::decision::{Decision, Outcome};
 use crate::hash::Hashed;
 use crate::probe::{mutant, step};
 use crate::stats::Own;
@@ -51,12 +51,11 @@ impl Table {
         let (now, tick) = clock();
         if let Some(reading) = WholeBuckets::read(&terms, now)
             && let Some(seen) = place.glance()
-            && let Some(decision) =
-                self.attempt::<WholeBuckets>(own, seen, cost, (terms, reading), tick)
+            && let Some(settled) = self.attempt::<WholeBuckets>(own, seen, cost, (terms, reading))
         {
-            return decision;
+            return WholeBuckets::decision(settled, (&terms, &reading), cost, tick);
         }
-        self.decide_from_the_start(hashed, cost, (now, tick))
+        self.decide_from_the_start::<WholeBuckets>(hashed, cost, (now, tick))
     }
 
     /// [`decide`](Table::decide) for calls of one token at one moment, each in its place.
@@ -84,29 +83,28 @@ impl Table {
         for (&hashed, decision) in hashes.iter().zip(decisions) {
             // Each answer is written where it belongs, once.
             if let Some(seen) = self.place(hashed).glance()
-                && let Some(decided) = self.attempt::<WholeBuckets>(own, seen, 1, line, tick)
+                && let Some(settled) = self.attempt::<WholeBuckets>(own, seen, 1, line)
             {
-                *decision = decided;
+                *decision = WholeBuckets::decision(settled, (&line.0, &line.1), 1, tick);
             } else {
-                *decision = self.decide_from_the_start(hashed, 1, (now, tick));
+                *decision = self.decide_from_the_start::<WholeBuckets>(hashed, 1, (now, tick));
             }
         }
     }
 
     /// Out of the way of the buckets with whole clocks, which most limiters are.
     #[inline(never)]
-    fn decide_otherwise(&self, hashed: Hashed, cost: u64, (now, tick): (u64, u32)) -> Decision {
+    fn decide_otherwise(&self, hashed: Hashed, cost: u64, moment: (u64, u32)) -> Decision {
         let algorithm = self.policy.algorithm();
-        let decided = if cost == 0 {
-            None
-        } else if algorithm.is_bucket() {
-            self.look_and_attempt::<Buckets>(hashed, cost, now, tick)
-        } else if algorithm.has_windows() {
-            self.look_and_attempt::<Windows>(hashed, cost, now, tick)
+        if cost > 0 && algorithm.is_bucket() {
+            self.look_and_attempt::<Buckets>(hashed, cost, moment)
+        } else if cost > 0 && algorithm.has_windows() {
+            self.look_and_attempt::<Windows>(hashed, cost, moment)
         } else {
-            None
-        };
-        decided.unwrap_or_else(|| self.decide_from_the_start(hashed, cost, (now, tick)))
+            let place = self.place(hashed);
+            let (now, tick) = moment;
+            self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
+        }
     }
 
     #[inline]
@@ -114,19 +112,20 @@ impl Table {
         &self,
         hashed: Hashed,
         cost: u64,
-        now: u64,
-        tick: u32,
-    ) -> Option<Decision> {
-        let terms = R::load(&self.policy, self.policy.algorithm())?;
-        let reading = R::read(&terms, now)?;
-        step("terms loaded");
-        self.attempt::<R>(
-            self.counts.own(),
-            self.place(hashed).glance()?,
-            cost,
-            (terms, reading),
-            tick,
-        )
+        (now, tick): (u64, u32),
+    ) -> Decision {
+        if let Some(terms) = R::load(&self.policy, self.policy.algorithm())
+            && let Some(reading) = R::read(&terms, now)
+        {
+            step("terms loaded");
+            if let Some(seen) = self.place(hashed).glance()
+                && let Some(settled) =
+                    self.attempt::<R>(self.counts.own(), seen, cost, (terms, reading))
+            {
+                return R::decision(settled, (&terms, &reading), cost, tick);
+            }
+        }
+        self.decide_from_the_start::<R>(hashed, cost, (now, tick))
     }
 
     /// The one attempt that nearly always does: the key in its home line, live, in the current
@@ -139,21 +138,20 @@ impl Table {
         (cell, word): (&Cell, Word),
         cost: u64,
         (terms, reading): (Terms, Reading),
-        tick: u32,
-    ) -> Option<Decision> {
+    ) -> Option<(Outcome, u64)> {
         let is_settled = word.is_live() && word.epoch() == terms.epoch();
         // After the clock was read: a change that came before it is not missed.
         let is_current = self.policy.is_current(&terms) || mutant("decide: stale terms");
         if !is_settled || !is_current {
             return None;
         }
-        cell::attempt::<R>(&cell.word, word, cost, (terms, reading), own, tick)
+        cell::attempt::<R>(&cell.word, word, cost, (terms, reading), own)
     }
 
-    /// [`decide_the_long_way`](Table::decide_the_long_way) for a key whose place is not at hand.
+    /// What else there is, for a key whose place and terms are not at hand: most often it is new.
     #[cold]
     #[inline(never)]
-    fn decide_from_the_start(
+    fn decide_from_the_start<R: Rule>(
         &self,
         hashed: Hashed,
         cost: u64,
@@ -161,6 +159,8 @@ impl Table {
     ) -> Decision {
         let place = self.place(hashed);
         place.bucket.prefetch();
-        self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
+        let call = Call { place, cost, now, layout: None };
+        self.insert_at_home::<R>(&call, tick)
+            .unwrap_or_else(|| self.decide_the_long_way(&call, tick))
     }
 }

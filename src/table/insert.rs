@@ -17,8 +17,9 @@
 //! Nobody waits for a busy or tentative cell. A thread that stops anywhere in here holds one cell;
 //! one that is killed holds it until the limiter is dropped.
 
+use crate::algorithm::rule::Rule;
 use crate::builder::Overflow;
-use crate::decision::{Outcome, Verdict};
+use crate::decision::{Decision, Outcome, Verdict};
 use crate::probe::{Site, mutant, step};
 use crate::sync::{Relaxed, Release};
 use crate::table::bucket::Control;
@@ -40,11 +41,44 @@ struct First {
 }
 
 impl Table {
+    /// The insert of a table that is filling: into a cell of the home line that is as built. `None` for
+    /// any other, and for all that is not as it nearly always is; the long way starts over.
+    pub(super) fn insert_at_home<R: Rule>(&self, call: &Call<'_>, tick: u32) -> Option<Decision> {
+        if call.place.is_hinted() || !call.place.has_new_cell() || self.is_walking() {
+            return None;
+        }
+        let control = call.place.bucket.control();
+        let terms = R::load(&self.policy, self.policy.algorithm())?;
+        let reading = R::read(&terms, call.now)?;
+        step("judged");
+        let mut scan = Scan::default();
+        let has_new_cell = scan.look_at_home(&call.place, control)?;
+        let victim = scan.free.filter(|_| has_new_cell)?;
+        let floor = call.place.bucket.floor();
+        if floor > reading.now || !self.policy.is_current(&terms) {
+            return None;
+        }
+        let unseen = terms.unseen(&reading);
+        let time = R::charge(&terms, unseen, &reading, call.cost)?;
+        let mut first = First { terms, reading, unseen, floor };
+        match self.take(call, victim, control, &mut first, time) {
+            Ok(time) => {
+                self.counts.decided(Outcome::Admitted);
+                let line = (&first.terms, &first.reading);
+                Some(R::decision((Outcome::Admitted, time), line, call.cost, tick))
+            }
+            Err(verdict) => {
+                let verdict = verdict?;
+                self.counts.decided(verdict.outcome);
+                Some(verdict.decision(call.cost, tick))
+            }
+        }
+    }
+
     /// Decides a call whose key was not found; `None` if it has to be looked for again.
     #[cold]
     pub(super) fn insert(&self, call: &Call<'_>) -> Option<Verdict> {
         self.help_walk();
-        self.counts.own().expect_misses(EXPECTED);
         for patient in [true, false] {
             let (control, mut first) = self.judge_at_control(call);
             let scan = self.look(call, control, &mut first)?;
@@ -56,7 +90,12 @@ impl Table {
             // Other inserts under way may leave a cell free in a moment: look twice before a live
             // key is evicted or the bucket is called full.
             match scan.free.or(scan.idle).or(nearest.filter(|_| !(patient && scan.transient))) {
-                Some(victim) => return self.take(call, victim, control, &mut first, time),
+                Some(victim) => {
+                    return match self.take(call, victim, control, &mut first, time) {
+                        Ok(time) => Some(first.verdict(Outcome::Admitted, time, call.cost)),
+                        Err(verdict) => verdict,
+                    };
+                }
                 None if patient && scan.transient => {}
                 None => return Some(self.overflowed(&scan, &first, call.cost)),
             }
@@ -111,7 +150,8 @@ impl Table {
         First { terms, reading, unseen: 0, floor: 0 }
     }
 
-    /// Takes the victim's cell for the key and commits it with its first charge.
+    /// Takes the victim's cell for the key and commits it with its first charge, which it returns.
+    /// `Err` holds the answer if it is another, or nothing if the key has to be looked for again.
     fn take(
         &self,
         call: &Call<'_>,
@@ -119,9 +159,10 @@ impl Table {
         control: Control,
         first: &mut First,
         mut time: u64,
-    ) -> Option<Verdict> {
+    ) -> Result<u64, Option<Verdict>> {
         let Victim { index, cell, word } = victim;
         let bucket = call.place.bucket;
+        self.counts.own().expect_misses(EXPECTED);
         if word.is_live() {
             // Of a log's stamps none may come that is older than those that were there: where the
             // victim's are in the future of this call, it is judged again, from there.
@@ -130,7 +171,7 @@ impl Table {
                 bucket.raise_floor(first.reading.now.max(newest));
             }
             if newest > first.reading.now && newest > first.floor {
-                return None;
+                return Err(None);
             }
         }
         let busy = word.busy();
@@ -138,7 +179,7 @@ impl Table {
         // whoever looks for the key that was here.
         if cell.word.compare_exchange(word, busy, Release.at("insert/take"), Relaxed).is_err() {
             self.counts.retried();
-            return None;
+            return Err(None);
         }
         step("taken");
         if word.is_live() {
@@ -179,8 +220,8 @@ impl Table {
                 // must see them. Pairs with the Acquire load of the word. If it fails, a helper has
                 // charged the cell, or a walk has made it live: it is the key's now.
                 word.compare_exchange(tentative, live, Release.at("insert/charge"), Relaxed)
-                    .is_ok()
-                    .then(|| first.verdict(Outcome::Admitted, time, call.cost))
+                    .map(|_| time)
+                    .map_err(|_| None)
             }
             Err(verdict) => {
                 step("not committed");
@@ -188,7 +229,7 @@ impl Table {
                 // could see the older one with the younger word. Pairs with the Acquire load of
                 // the word.
                 cell.word.store(tentative.free(), Release.at("insert/give_up"));
-                verdict
+                Err(verdict)
             }
         }
     }

@@ -109,14 +109,13 @@ impl<'a> Place<'a> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
     pub(crate) fn glance(&self) -> Option<(&'a Cell, Word)> {
-        let cells = self.home_cells()?;
-        let hits = self.hits(cells);
+        let hits = self.hinted(self.tag);
         if hits == 0 {
             return None;
         }
         // The loads are those of `find`, in its order, for its reasons: Acquire the word and the tag
         // after it.
-        let cell = &cells[hits.trailing_zeros() as usize % HOME_CELLS];
+        let cell = &self.home_cells()?[hits.trailing_zeros() as usize % HOME_CELLS];
         let word = cell.word.load(Acquire.at("attempt/word"));
         let is_key = mutant("decide: tag before word")
             || cell.tag.load(Acquire.at("attempt/tag")) == self.tag;
@@ -125,7 +124,32 @@ impl<'a> Place<'a> {
 
     /// Whether a cell of the key's home line has its tag.
     pub(crate) fn is_hinted(&self) -> bool {
-        self.home_cells().is_some_and(|cells| self.hits(cells) > 0)
+        self.hinted(self.tag) > 0
+    }
+
+    /// Whether a cell of the key's home line seems to be as the table was built.
+    pub(crate) fn has_new_cell(&self) -> bool {
+        self.hinted(0) > 0
+    }
+
+    /// A bit for each cell of the home line that seems to have this tag.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
+    fn hinted(&self, tag: u64) -> u32 {
+        // Relaxed: a hint, as in `find`.
+        self.hits(tag, |tag| tag.load(Relaxed.at("attempt/hint")))
+    }
+
+    /// A bit for each cell of the home line that has this tag.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
+    fn hits(&self, tag: u64, load: impl Fn(&Atomic<u64>) -> u64) -> u32 {
+        let Some(cells) = self.home_cells() else { return 0 };
+        // The header's line has a cell less: its last is looked at twice.
+        let last = HOME_CELLS - 1 - usize::from(self.home == 0 && HOME_CELLS > CELLS_WITH_HEADER);
+        (0..HOME_CELLS).fold(0, |hits, index| {
+            hits | u32::from(load(&cells[index.min(last)].tag) == tag) << index
+        })
     }
 
     /// As many cells as a line has, from the first of the home line on.
@@ -136,19 +160,6 @@ impl<'a> Place<'a> {
         let cells = &self.bucket.cells;
         let first = self.first().min(CELLS - HOME_CELLS);
         cells[first..].first_chunk()
-    }
-
-    /// A bit for each cell that has the key's tag.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
-    fn hits(&self, cells: &[Cell; HOME_CELLS]) -> u32 {
-        // The header's line has a cell less: its last is looked at twice.
-        let last = HOME_CELLS - 1 - usize::from(self.home == 0 && HOME_CELLS > CELLS_WITH_HEADER);
-        (0..HOME_CELLS).fold(0, |hits, index| {
-            // Relaxed: a hint, as in `find`.
-            let tag = cells[index.min(last)].tag.load(Relaxed.at("attempt/hint"));
-            hits | u32::from(tag == self.tag) << index
-        })
     }
 }
 
@@ -195,16 +206,16 @@ impl Table {
         Place { bucket, index, home, tag: hashed.tag }
     }
 
-    /// Asks for the bucket's header where the thread's last calls were inserts, so that this one, if
-    /// it is one, waits for memory once and not twice.
+    /// Whether the thread's last calls were inserts, so that the next may be one: its bucket's header
+    /// is then asked for with the home line, and it waits for memory once and not twice.
     #[inline]
-    pub(crate) fn prefetch_for_insert(&self, place: &Place<'_>) {
+    pub(crate) fn expects_insert(&self) -> bool {
         let own = self.counts.own();
         let expected = own.expected_misses();
         if expected > 0 {
             own.expect_misses(expected - 1);
-            place.bucket.prefetch();
         }
+        expected > 0
     }
 
     /// Live keys, extrapolated from up to `SAMPLE` buckets that lie evenly over the table.

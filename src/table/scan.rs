@@ -2,7 +2,7 @@
 
 use crate::cell;
 use crate::probe::Site;
-use crate::sync::{Acquire, Relaxed};
+use crate::sync::{Acquire, Atomic, Relaxed};
 use crate::table::bucket::{Cell, Control};
 use crate::table::{Place, Table};
 use crate::terms::{Reading, Terms};
@@ -44,11 +44,9 @@ impl Table {
         terms: &Terms,
         reading: &Reading,
     ) -> Option<Scan<'a>> {
-        let home = place.home_bits();
         let mut scan = Scan::default();
-        let is_at_home = scan.look_in(place, control, home)?;
-        if !is_at_home {
-            scan.look_in(place, control, !home)?;
+        if !scan.look_at_home(place, control)? {
+            scan.look_elsewhere(place, control)?;
         }
         if scan.free.is_none() {
             self.scan_for_victims(place, control, (terms, reading), &mut scan)?;
@@ -95,19 +93,36 @@ impl Table {
 }
 
 impl<'a> Scan<'a> {
-    /// Looks for the key and for a free cell among those whose bits are set, and returns whether one
-    /// of them has never been taken; `None` if the key is there.
+    /// Looks for the key and for a free cell in the home line, and returns whether one of its cells
+    /// has never been taken; `None` if the key is there.
     #[inline]
-    fn look_in(&mut self, place: &Place<'a>, control: Control, bits: u64) -> Option<bool> {
-        let (bucket, first) = (place.bucket, place.first());
-        for (index, cell) in bucket.cells_of(control.valid() & bits, first) {
-            // Acquire: a tag of a later life hides the key that was here before, and must bring the
-            // floor by which that key was forgotten. Pairs with the Release of the tag.
-            if cell.tag.load(Acquire.at("scan/tag")) == place.tag && may_hold(place, index, cell) {
+    pub(super) fn look_at_home(&mut self, place: &Place<'a>, control: Control) -> Option<bool> {
+        let hits = place.hits(place.tag, load_tag);
+        let home = place.home_bits();
+        let hits = u64::from(hits) << place.first() & home & control.valid();
+        if hits != 0 && place.bucket.cells_of(hits, 0).any(|(at, cell)| may_hold(place, at, cell)) {
+            return None;
+        }
+        Some(self.look_for_free(place, control.vacant() & home))
+    }
+
+    /// The same among the other cells.
+    fn look_elsewhere(&mut self, place: &Place<'a>, control: Control) -> Option<()> {
+        let bits = !place.home_bits();
+        for (index, cell) in place.bucket.cells_of(control.valid() & bits, place.first()) {
+            if load_tag(&cell.tag) == place.tag && may_hold(place, index, cell) {
                 return None;
             }
         }
-        for (index, cell) in bucket.cells_of(control.vacant() & bits, first) {
+        self.look_for_free(place, control.vacant() & bits);
+        Some(())
+    }
+
+    /// Looks for a free cell among those whose bits are set, and returns whether one of them has never
+    /// been taken.
+    #[inline]
+    fn look_for_free(&mut self, place: &Place<'a>, bits: u64) -> bool {
+        for (index, cell) in place.bucket.cells_of(bits, place.first()) {
             // Acquire: who gives a cell up has written its tag before. Pairs with the Release of
             // the free word.
             let word = cell.word.load(Acquire.at("scan/free"));
@@ -120,11 +135,17 @@ impl<'a> Scan<'a> {
             // both are as built only in a cell that has not been taken up to now. (A tag is 0 by
             // chance once in 2^64 keys.)
             if word == Word::zero() && cell.tag.load(Relaxed.at("scan/new")) == 0 {
-                return Some(true);
+                return true;
             }
         }
-        Some(false)
+        false
     }
+}
+
+fn load_tag(tag: &Atomic<u64>) -> u64 {
+    // Acquire: a tag of a later life hides the key that was here before, and must bring the floor by
+    // which that key was forgotten. Pairs with the Release of the tag.
+    tag.load(Acquire.at("scan/tag"))
 }
 
 /// Whether a cell with the key's tag may hold the key. Who is told so looks properly; who is told so

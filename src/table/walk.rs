@@ -60,11 +60,16 @@ impl Walk for Table {
 impl Table {
     /// Walks one bucket if a walk is under way.
     pub(super) fn help_walk(&self) {
-        // Relaxed: a stale value only costs a visit, or leaves the bucket to another.
-        if buckets_of(self.walk_next.load(Relaxed.at("walk/under_way"))) < self.buckets.len() as u64
-        {
+        if self.is_walking() {
             self.walk_next_bucket();
         }
+    }
+
+    /// Whether a walk is under way that needs help.
+    #[inline]
+    pub(super) fn is_walking(&self) -> bool {
+        // Relaxed: a stale value only costs a visit, or leaves the bucket to another.
+        buckets_of(self.walk_next.load(Relaxed.at("walk/under_way"))) < self.buckets.len() as u64
     }
 
     #[cold]
