@@ -141,21 +141,33 @@ cargo_test() {
 }
 
 # Runs cargo test for one test file. The counts of the statistics are part of the
-# models of the statistics alone, so these have a build of their own.
+# models of the statistics alone, so these have a build of their own. And so have
+# the models of a bucket whose second cell is beyond every key's home line, which
+# are those of FILE once more, as homes:FILE.
 cargo_test_file() {
     local name=$1
     shift
-    if [[ $name == statistics ]]; then
-        RUSTFLAGS="$RUSTFLAGS --cfg tollgate_loom_statistics" \
-            CARGO_TARGET_DIR=$CARGO_TARGET_DIR/statistics cargo_test --test "$name" "$@"
-    else
-        cargo_test --test "$name" "$@"
-    fi
+    case $name in
+        statistics) cargo_test_with statistics --test "$name" "$@" ;;
+        homes:*) cargo_test_with homes --test "${name#homes:}" "$@" ;;
+        *) cargo_test --test "$name" "$@" ;;
+    esac
 }
+
+# Runs cargo test with one more cfg.
+cargo_test_with() {
+    local cfg=$1
+    shift
+    RUSTFLAGS="$RUSTFLAGS --cfg tollgate_loom_$cfg" \
+        CARGO_TARGET_DIR=$CARGO_TARGET_DIR/$cfg cargo_test "$@"
+}
+
+# The files whose models are run with the second cell beyond the home line, too.
+beyond_home=(insert reclaim evict)
 
 # Runs one test file and prints what it took.
 run_file() {
-    local name=$1 log=$build/loom-repaired/$1.log start=$SECONDS
+    local name=$1 log=$build/loom-repaired/${1/:/-}.log start=$SECONDS
     local most=${LOOM_MAX_PREEMPTIONS:-}
     local as="as written"
     [[ $mode != deep ]] || as="as in a deep run"
@@ -165,7 +177,7 @@ run_file() {
     # A file that ran nothing, for instance because its cfg was lost, has shown
     # nothing, although cargo is content with it.
     local tests
-    tests=$(grep -c '^#\[test\]' "$root/loom-tests/tests/$name.rs")
+    tests=$(grep -c '^#\[test\]' "$root/loom-tests/tests/${name#homes:}.rs")
     [[ $(<"$log") == *"test result: ok. $tests passed"* ]] ||
         die "$name did not run its $tests tests"
     # Three threads may stay below three preemptions, and their models say so by their names.
@@ -178,6 +190,7 @@ run_file() {
 
 # Selects a kind of loom and builds all models on it.
 build_on() {
+    local name
     kind=$1
     if [[ $kind == repaired ]]; then
         prepare_repaired_loom
@@ -191,6 +204,9 @@ build_on() {
     say "building for $kind loom"
     cargo_test --tests --no-run || die "the build for $kind loom"
     cargo_test_file statistics --no-run || die "the build for $kind loom"
+    for name in "${beyond_home[@]}"; do
+        cargo_test_file "homes:$name" --no-run || die "the build for $kind loom"
+    done
 
     # First of all, whether this is the loom it is said to be. That test sets its
     # own bound.
@@ -211,6 +227,13 @@ run_all() {
         if [[ ! $name =~ ^(repair|stalls|random)$ ]]; then
             run_file "$name"
         fi
+    done
+    # These go at most two preemptions far, but for a deep run: they take minutes otherwise.
+    if [[ $mode != deep && ${LOOM_MAX_PREEMPTIONS:-2} -ge 2 ]]; then
+        export LOOM_MAX_PREEMPTIONS=2
+    fi
+    for name in "${beyond_home[@]}"; do
+        run_file "homes:$name"
     done
 }
 

@@ -37,8 +37,9 @@ pub(crate) const CELLS: usize = if IS_MODEL { 2 } else { 31 };
 /// Cells and header.
 const SLOTS: usize = CELLS + 1;
 
-/// Slots of a cache line.
-pub(crate) const SLOTS_PER_LINE: usize = 4;
+/// Slots of a cache line. In models both cells are in one line, or, where what happens beyond the home
+/// line is modelled, the second is in a line of its own.
+pub(crate) const SLOTS_PER_LINE: usize = if cfg!(tollgate_loom_homes) { 2 } else { 4 };
 
 /// Cells of the header's line.
 pub(crate) const CELLS_WITH_HEADER: usize =

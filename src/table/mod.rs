@@ -202,7 +202,9 @@ impl Table {
     #[inline]
     pub(crate) fn place(&self, hashed: Hashed) -> Place<'_> {
         let (bucket, index, rest) = self.buckets.pick(hashed.place);
-        let home = ((u128::from(rest) * LINES as u128) >> 64) as usize;
+        // In models all keys are at home in the first line.
+        let homes = if IS_MODEL { 1 } else { LINES };
+        let home = ((u128::from(rest) * homes as u128) >> 64) as usize;
         Place { bucket, index, home, tag: hashed.tag }
     }
 

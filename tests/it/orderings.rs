@@ -224,7 +224,8 @@ fn every_operation_has_a_name_a_reason_and_its_mutants() {
         assert!(known.contains(name), "the sources have no mutant {name:?}");
     }
     for Mutant { name, file, test } in mutants.iter().filter(|mutant| mutant.file != "none") {
-        let path = root().join(format!("loom-tests/tests/{file}.rs"));
+        let source = file.trim_start_matches("homes:");
+        let path = root().join(format!("loom-tests/tests/{source}.rs"));
         let models = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(models.contains(&format!("fn {test}()")), "{name}: no model {test} in {file}");
     }
