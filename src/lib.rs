@@ -37,6 +37,6 @@ pub use clock::{Clock, ClockError, CoarseHandle, ManualClock};
 pub use decision::Decision;
 pub use hash::Hasher;
 pub use keyed::KeyedLimiter;
-pub use limiter::Limiter;
+pub use limiter::{LeaseDecision, LeaseError, LeaseHandle, LeasedLimiter, Leases, Limiter};
 pub use quota::{Quota, QuotaError};
 pub use stats::Stats;

@@ -77,7 +77,14 @@ pub(crate) struct Own<'a> {
 impl Own<'_> {
     #[inline]
     pub(crate) fn decided(self, outcome: Outcome) {
-        self.add(outcome as usize);
+        self.add(outcome as usize, 1);
+    }
+
+    /// Counts decisions that were made without a look at the limiter.
+    pub(crate) fn decided_often(self, outcome: Outcome, calls: u64) {
+        if calls > 0 {
+            self.add(outcome as usize, calls);
+        }
     }
 
     /// How many of the thread's next calls may be inserts, as some before were: a guess, for
@@ -98,15 +105,15 @@ impl Own<'_> {
     }
 
     #[inline]
-    fn add(self, count: usize) {
+    fn add(self, count: usize, calls: u64) {
         // To measure what counting costs (docs/performance.md).
         if cfg!(tollgate_no_statistics) {
             return;
         }
         if self.slot < SHARED {
-            self.counts.add_own(self.slot, count);
+            self.counts.add_own(self.slot, count, calls);
         } else {
-            self.counts.add_otherwise(count);
+            self.counts.add_otherwise(count, calls);
         }
     }
 }
@@ -148,29 +155,29 @@ impl Counts {
     }
 
     fn add(&self, count: usize) {
-        self.own().add(count);
+        self.own().add(count, 1);
     }
 
     /// Counts in the slot of this thread.
     #[inline]
-    fn add_own(&self, slot: usize, count: usize) {
+    fn add_own(&self, slot: usize, count: usize, calls: u64) {
         let counter = &self.slots[slot].counts[count];
         // Relaxed, and no locked instruction: no other thread writes this slot.
         let counted = counter.load(Relaxed.at("stats/own"));
         // Relaxed: as above.
-        counter.store(counted.wrapping_add(1), Relaxed.at("stats/own_store"));
+        counter.store(counted.wrapping_add(calls), Relaxed.at("stats/own_store"));
     }
 
     /// Counts for a thread that has not asked for a slot yet, or has none of its own.
     #[cold]
     #[inline(never)]
-    fn add_otherwise(&self, count: usize) {
+    fn add_otherwise(&self, count: usize, calls: u64) {
         let slot = own_slot();
         if slot < SHARED {
-            self.add_own(slot, count);
+            self.add_own(slot, count, calls);
         } else {
             // Relaxed: a sum; nothing is read by it.
-            self.slots[SHARED].counts[count].fetch_add(1, Relaxed.at("stats/shared"));
+            self.slots[SHARED].counts[count].fetch_add(calls, Relaxed.at("stats/shared"));
         }
     }
 

@@ -103,8 +103,22 @@ pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
 
 /// Gives tokens back, never above a full bucket. `None` if it is full already.
 pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64) -> Option<u64> {
-    let owed = time.checked_sub(reading.position).filter(|&owed| owed > 0)?;
-    Some(time - tokens.saturating_mul(terms.layout.unit).min(owed))
+    undo(terms, time, reading, tokens, reading.position)
+}
+
+/// Undoes a charge of so many tokens that was made when the clock was at `charged`: what has come back
+/// of it since by itself is not given back again. `None` if there is nothing to give back.
+pub(crate) fn undo(
+    terms: &Terms,
+    time: u64,
+    reading: &Reading,
+    tokens: u64,
+    charged: u64,
+) -> Option<u64> {
+    let owed = time.checked_sub(reading.position)?;
+    let elapsed = reading.position.checked_sub(charged)?;
+    let units = tokens.saturating_mul(terms.layout.unit).saturating_sub(elapsed).min(owed);
+    (units > 0).then(|| time - units)
 }
 
 /// The same debt in tokens, in the units of another quota. Where the new unit does not divide the

@@ -1,9 +1,12 @@
 //! The limiter of one state: a global limit, or one that the caller keeps beside its own object.
 //! Deciding is here; `manage.rs` has the other verbs.
 
+mod lease;
 mod manage;
 
 use core::fmt;
+
+pub use lease::{LeaseDecision, LeaseError, LeaseHandle, LeasedLimiter, Leases};
 
 use crossbeam_utils::CachePadded;
 
@@ -47,6 +50,16 @@ pub struct Limiter {
 /// The word, on a line of its own, and the ring of a log.
 #[derive(Debug)]
 struct State(CachePadded<Atomic<Word>>, Rings);
+
+/// How an attempt ended that nobody came before.
+struct Settled {
+    outcome: Outcome,
+    cost: u64,
+    /// The state's time after it.
+    time: u64,
+    terms: Terms,
+    reading: Reading,
+}
 
 impl Walk for State {
     fn walk(&self, policy: &Policy) {
@@ -225,14 +238,24 @@ impl Limiter {
         if cost == 0 {
             return self.foresee(0, now, tick);
         }
+        while self.policy.algorithm() == Algorithm::SlidingWindowLog {
+            let (word, terms, reading) = self.look(now);
+            if let Some(verdict) = self.decide_log(word, &terms, &reading, cost) {
+                return verdict.decision(cost, tick);
+            }
+        }
+        let Settled { outcome, time, terms, reading, .. } = self.settle(now, |_, _, _| cost);
+        self.counts.decided(outcome);
+        let answer = terms.answer(time, &reading, cost);
+        Decision::new(outcome, terms.algorithm, answer, cost, tick)
+    }
+
+    /// Charges a cost that depends on the state's time and the terms, or refuses it; not of a log.
+    #[inline]
+    fn settle(&self, now: u64, cost: impl Fn(u64, &Terms, &Reading) -> u64) -> Settled {
         loop {
             let (word, terms, reading) = self.look(now);
-            if terms.algorithm == Algorithm::SlidingWindowLog {
-                match self.decide_log(word, &terms, &reading, cost) {
-                    Some(verdict) => return verdict.decision(cost, tick),
-                    None => continue,
-                }
-            }
+            let cost = cost(word.time(), &terms, &reading);
             let after = terms.charge(word.time(), &reading, cost);
             let (outcome, time) = match cell::charge(&self.state.0, word, after, terms.epoch()) {
                 Attempt::Charged(time) => (Outcome::Admitted, time),
@@ -242,9 +265,7 @@ impl Limiter {
                     continue;
                 }
             };
-            self.counts.decided(outcome);
-            let answer = terms.answer(time, &reading, cost);
-            return Decision::new(outcome, terms.algorithm, answer, cost, tick);
+            return Settled { outcome, cost, time, terms, reading };
         }
     }
 

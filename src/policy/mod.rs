@@ -142,10 +142,16 @@ impl Policy {
     /// Whether `terms` were in force at a moment after every load that came before this call.
     #[inline]
     pub(crate) fn is_current(&self, terms: &Terms) -> bool {
+        self.is_in_force(terms.sequence)
+    }
+
+    /// [`is_current`](Policy::is_current) of the terms of this sequence.
+    #[inline]
+    pub(crate) fn is_in_force(&self, sequence: u64) -> bool {
         // Relaxed: the word loaded before was loaded with Acquire, which keeps this load behind
         // it; and a word of a later epoch was written by a thread that had seen its sequence. So were
-        // the fields of `terms`, and one of a later publication brought the sequence, as above.
-        self.sequence.load(Relaxed.at("policy/is_current")) == terms.sequence
+        // the fields of the terms, and one of a later publication brought the sequence, as above.
+        self.sequence.load(Relaxed.at("policy/is_in_force")) == sequence
     }
 
     /// The terms in force, with the layout of the quota that the call brings if it brings one, and
