@@ -7,6 +7,7 @@
 //! | `boundaries.rs` | the ends of every range, and bad input |
 //! | `histories.rs` | P1: some order of the calls explains what threads were told |
 //! | `threads.rs` | P1 and P7 under threads |
+//! | `leases.rs` | leases of one state: the bound in every interval, and exact books |
 //! | `table.rs` | P5 and P6: capacity, overflow, forgetting |
 //! | `scenarios.rs` | cases of real bugs |
 
@@ -15,6 +16,7 @@
 mod boundaries;
 mod exact;
 mod histories;
+mod leases;
 mod orderings;
 mod properties;
 mod reference;

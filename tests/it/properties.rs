@@ -58,7 +58,7 @@ pub fn arb_bucket_quota() -> impl Strategy<Value = Quota> {
 
 /// Quotas that every algorithm can count: GCRA has no interval below a nanosecond, and a burst
 /// must be earned back within nine years.
-fn arb_quota() -> impl Strategy<Value = Quota> {
+pub fn arb_quota() -> impl Strategy<Value = Quota> {
     arb_bucket_quota().prop_filter("within every algorithm's range", |quota| {
         ALGORITHMS
             .iter()

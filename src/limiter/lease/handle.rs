@@ -213,13 +213,14 @@ impl<'a> LeaseHandle<'a> {
             }
             Some(age) => {
                 if age < self.leased.term / 2 {
-                    self.lease.want = self.lease.want.saturating_mul(2).min(self.leased.largest);
+                    let twice = self.lease.charge.tokens.saturating_mul(2);
+                    self.lease.want = twice.min(self.leased.largest);
                 }
                 self.give_back_by(|| clock().0);
             }
             None => {
                 if held > self.lease.charge.tokens / 2 {
-                    self.lease.want = (self.lease.want / 2).max(1);
+                    self.lease.want = (self.lease.charge.tokens / 2).max(1);
                 }
                 self.lease.hold(0, 0);
             }
