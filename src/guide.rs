@@ -5,3 +5,6 @@ pub mod algorithms {}
 
 #[doc = include_str!("../docs/guarantees.md")]
 pub mod guarantees {}
+
+#[doc = include_str!("../docs/leases.md")]
+pub mod leases {}

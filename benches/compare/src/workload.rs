@@ -66,16 +66,19 @@ pub enum Ours {
     Coarse,
     /// Calls of 32 keys, by the precise clock. Peers are asked one by one.
     Batch,
+    /// One state in its leased form: a handle for each thread and slice of calls.
+    Leased,
 }
 
 impl Ours {
-    pub const ALL: [Ours; 3] = [Ours::Precise, Ours::Coarse, Ours::Batch];
+    pub const ALL: [Ours; 4] = [Ours::Precise, Ours::Coarse, Ours::Batch, Ours::Leased];
 
     pub fn name(self) -> &'static str {
         match self {
             Ours::Precise => "tollgate",
             Ours::Coarse => "tollgate, coarse clock",
             Ours::Batch => "tollgate, batch of 32",
+            Ours::Leased => "tollgate, leased",
         }
     }
 }
@@ -87,7 +90,7 @@ const HOT: (Kind, usize, Path) = (Kind::Number, 1, Path::Hot);
 const HOT_REFUSED: (Kind, usize, Path) = (Kind::Number, 1, Path::Refused);
 
 /// All of them, those of one set together, smaller ones first.
-pub const ALL: [Workload; 41] = [
+pub const ALL: [Workload; 44] = [
     row("keys-1k", numbers(K), Way::Straight, Ours::Precise),
     row("keys-1k-coarse", numbers(K), Way::Straight, Ours::Coarse),
     row("keys-1k-batch", numbers(K), Way::Straight, Ours::Batch),
@@ -128,6 +131,9 @@ pub const ALL: [Workload; 41] = [
     row("fill-10M-batch", numbers(10 * M), Way::Fill, Ours::Batch),
     row("fill-10M-and-build", numbers(10 * M), Way::FillAndBuild, Ours::Precise),
     row("one-state", ONE, Way::Straight, Ours::Precise),
+    row("one-state-leased", ONE, Way::Straight, Ours::Leased),
+    row("one-state-2-threads", ONE, Way::TwoThreads, Ours::Precise),
+    row("one-state-leased-2-threads", ONE, Way::TwoThreads, Ours::Leased),
     row("one-state-refused", (Kind::OneState, 1, Path::Refused), Way::Straight, Ours::Precise),
 ];
 

@@ -81,7 +81,8 @@ pub const NOT_FILLED: [(&str, &str); 6] = [
 
 /// Everything that can have one state, ours first.
 pub fn one_state(path: Path) -> Vec<Entrant<()>> {
-    let mut all = vec![tollgate::one_state(path), governor::one_state(path)];
+    let mut all = tollgate::one_state(path);
+    all.push(governor::one_state(path));
     all.extend(others::one_state(path));
     all.push(floor::keyed(1, path));
     all

@@ -1,8 +1,11 @@
 //! The engine, in the ways in which a server would ask it.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use tollgate::{Clock, CoarseHandle, Decision, KeyedLimiter, Limiter, Quota};
+use tollgate::{
+    Clock, CoarseHandle, Decision, KeyedLimiter, LeasedLimiter, Leases, Limiter, Quota,
+};
 
 use super::TICK;
 use crate::contender::{Contender, Entrant, Key, Path};
@@ -22,6 +25,19 @@ impl Contender<()> for Limiter {
     #[inline]
     fn admits(&self, (): &()) -> bool {
         self.check().is_allowed()
+    }
+}
+
+impl Contender<()> for LeasedLimiter {
+    #[inline]
+    fn admits(&self, (): &()) -> bool {
+        self.handle().check().is_allowed()
+    }
+
+    #[inline]
+    fn admitted(&self, calls: &[()]) -> usize {
+        let mut handle = self.handle();
+        calls.iter().filter(|()| handle.check().is_allowed()).count()
     }
 }
 
@@ -68,11 +84,19 @@ pub fn keyed<K: Key>(ours: Ours, keys: usize, path: Path) -> Entrant<K> {
             Some(clock) => Entrant::new(name, build(clock)),
             None => Entrant::left_out(name, "the kernel does not keep time by the counter"),
         },
+        Ours::Leased => Entrant::left_out(name, "leases are of one state"),
     }
 }
 
-/// A limiter of one state.
-pub fn one_state(path: Path) -> Entrant<()> {
+/// Limiters of one state: one that is refused to has nothing to lease.
+pub fn one_state(path: Path) -> Vec<Entrant<()>> {
     let quota = Quota::new(path.burst().into(), path.period());
-    Entrant::new(Ours::Precise.name(), Limiter::new(quota).expect("a quota that fits"))
+    let build = || Limiter::new(quota).expect("a quota that fits");
+    let plain = Entrant::new(Ours::Precise.name(), build());
+    let leases = Leases::of(Duration::from_millis(1));
+    let leased = build().leased(leases).expect("a bucket is leased from");
+    match path {
+        Path::Refused => vec![plain],
+        _ => vec![plain, Entrant::new(Ours::Leased.name(), leased)],
+    }
 }
