@@ -17,8 +17,14 @@ const BURST: u64 = 16;
 
 /// One token a second, leases of up to four tokens for four seconds.
 fn leased(clock_every: u64) -> (Arc<LeasedLimiter>, ManualClock) {
-    let (clock, time) = Clock::manual();
+    let (leased, time) = leased_from_the_start(clock_every);
     time.set(Duration::from_nanos(NOW));
+    (leased, time)
+}
+
+/// The same at time 0.
+fn leased_from_the_start(clock_every: u64) -> (Arc<LeasedLimiter>, ManualClock) {
+    let (clock, time) = Clock::manual();
     let limiter = Limiter::builder(Quota::per_second(1).burst(BURST)).clock(clock).build().unwrap();
     let leases = Leases::of(Duration::from_secs(4)).largest(4).clock_every(clock_every);
     (Arc::new(limiter.leased(leases).unwrap()), time)
@@ -139,6 +145,25 @@ fn a_lowered_quota_voids_what_is_held() {
         let during = spend(&mut handle, 1);
         other.join().unwrap();
         assert!(during <= 1 && spend(&mut handle, 4) == 0);
+    });
+}
+
+/// A change of units meets a charge; what was leased before it is not given back after it, as the time
+/// since then has passed in other units.
+#[test]
+fn what_was_leased_in_other_units_is_not_given_back() {
+    explore("lease: give back after a change of units", Some(3), || {
+        let (leased, time) = leased_from_the_start(1);
+        let mut handle = holding_three(&leased);
+        let other = there(&leased, move |l| {
+            // All three of the tokens that are held have come back by themselves.
+            time.set(Duration::from_secs(3));
+            l.limiter().set_quota(Quota::per_hour(1).burst(BURST)).unwrap();
+        });
+        assert!(leased.limiter().check().is_allowed());
+        other.join().unwrap();
+        handle.give_back();
+        assert_eq!(owed(&leased), Duration::from_secs(5 * 3_600));
     });
 }
 

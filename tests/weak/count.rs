@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tollgate::{Algorithm, Clock, Limiter, Overflow, Quota};
+use tollgate::{Algorithm, Clock, Leases, Limiter, Overflow, Quota};
 
 use crate::{
     NOW, SECOND, buckets, one_state, owes, race, race_of_three, race_until, rounds, some_of, takes,
@@ -35,6 +35,24 @@ fn a_refund_and_a_charge_are_both_counted() {
         let (admitted, ()) = race(|| limiter.check_at(1, NOW).is_allowed(), refund);
         let owed = Duration::from_millis(if admitted { 1_000 } else { 500 });
         assert_eq!(owes(&limiter, NOW), owed);
+    }
+}
+
+/// Two threads lease, spend and give back what they hold: what they spent is owed, and nothing else.
+#[test]
+fn what_two_handles_do_not_spend_is_there_again() {
+    for _ in rounds(3) {
+        let leases = Leases::of(Duration::from_secs(4)).clock_every(2);
+        let leased =
+            one_state(Algorithm::TokenBucket, Quota::per_second(100)).leased(leases).unwrap();
+        let spend = |calls: u64| {
+            let mut handle = leased.handle();
+            let spent = (0..calls).filter(|_| handle.check_at(1, NOW).is_allowed()).count();
+            handle.give_back_at(NOW);
+            spent
+        };
+        assert_eq!(race(|| spend(5), || spend(4)), (5, 4));
+        assert_eq!(owes(leased.limiter(), NOW), Duration::from_millis(90));
     }
 }
 
