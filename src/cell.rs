@@ -3,9 +3,10 @@
 //! Everything here is about one word. Who the word belongs to is the bucket's concern.
 
 use crate::algorithm::Answer;
-use crate::algorithm::rule::Rule;
+use crate::algorithm::rule::{Rule, WholeBuckets};
 use crate::algorithm::sliding_log::{self, Ask, Judged};
-use crate::decision::{Outcome, Verdict};
+use crate::charge::Charge;
+use crate::decision::{Decision, Outcome, Verdict};
 use crate::policy::Policy;
 use crate::probe::{Site, mutant, step};
 use crate::stats::Own;
@@ -112,6 +113,83 @@ pub(crate) fn replace(cell: &Atomic<Word>, word: Word, time: u64, terms: &Terms)
     let next = word.at(time, terms.epoch());
     // Release: as in `charge`.
     cell.compare_exchange(word, next, Release.at("cell/replace"), Relaxed).is_ok()
+}
+
+/// A decision that admits, and waits for its swap: of a bucket whose clock is whole, as most are.
+#[derive(Clone, Copy)]
+pub(crate) struct Prepared<'a> {
+    cell: &'a Atomic<Word>,
+    index: usize,
+    word: Word,
+    after: u64,
+    cost: u64,
+    terms: Terms,
+    reading: Reading,
+}
+
+impl<'a> Prepared<'a> {
+    /// For the `word` that was loaded with Acquire under terms that were in force since; `None` if the
+    /// call is refused.
+    #[inline]
+    pub(crate) fn new(
+        (index, cell): (usize, &'a Atomic<Word>),
+        word: Word,
+        cost: u64,
+        (terms, reading): (Terms, Reading),
+    ) -> Option<Prepared<'a>> {
+        let after = WholeBuckets::charge(&terms, word.time(), &reading, cost)?;
+        Some(Prepared { cell, index, word, after, cost, terms, reading })
+    }
+
+    /// Makes the charge; `None` if another thread moved the word meanwhile.
+    #[inline]
+    pub(crate) fn charge(&self) -> Option<Charge> {
+        let Prepared { cell, index, word, after, cost, .. } = *self;
+        let Attempt::Charged(time) = charge(cell, word, Some(after), self.terms.epoch()) else {
+            return None;
+        };
+        let word = word.at(time, self.terms.epoch());
+        Some(Charge { index, word, position: self.reading.position, cost })
+    }
+
+    #[inline]
+    pub(crate) fn decision(&self, tick: u32) -> Decision {
+        let line = (&self.terms, &self.reading);
+        WholeBuckets::decision((Outcome::Admitted, self.after), line, self.cost, tick)
+    }
+}
+
+/// Takes a charge back as if it had not been made, but for the time since. Nothing happens if the key
+/// has begun another life; `is_key` says so of a tag.
+///
+/// The clock is read after the word, at every attempt: by an earlier reading, what time has given back
+/// meanwhile would be given back twice.
+#[cold]
+pub(crate) fn take_back(
+    cell: &Atomic<Word>,
+    is_key: impl Fn() -> bool,
+    charge: &Charge,
+    policy: &Policy,
+    clock: impl Fn() -> u64,
+) {
+    let early = mutant("take back: clock before the word").then(&clock);
+    loop {
+        // Acquire: the terms below must be at least as new as the word. Pairs with the Release of the
+        // swap that wrote it.
+        let word = cell.load(Acquire.at("take_back/word"));
+        if !charge.is_in(word) || !is_key() {
+            return;
+        }
+        let now = early.unwrap_or_else(&clock);
+        let terms = policy.load();
+        let Some(reading) = terms.read(now).filter(|_| terms.epoch() == word.epoch()) else {
+            return;
+        };
+        match terms.take_back(word.time(), &reading, charge) {
+            Some(time) if !replace(cell, word, time, &terms) => {}
+            _ => return,
+        }
+    }
 }
 
 /// Brings a live word of the epoch before into the current one. Anyone may, and whoever meets

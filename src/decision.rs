@@ -107,6 +107,11 @@ impl Decision {
         Decision { outcome, queued, tick, is_foreseen: false, cost, answer }
     }
 
+    #[inline]
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
     /// Whether the call may go ahead.
     ///
     /// ```

@@ -5,6 +5,7 @@ mod builder;
 mod clock;
 mod limiter;
 
+mod joint;
 mod keyed;
 
 mod hash;
@@ -12,6 +13,7 @@ mod memory;
 mod table;
 
 mod cell;
+mod charge;
 mod word;
 
 mod algorithm;
@@ -36,6 +38,7 @@ pub use builder::{BuildError, Builder, KeyedBuilder, Overflow};
 pub use clock::{Clock, ClockError, CoarseHandle, ManualClock};
 pub use decision::Decision;
 pub use hash::Hasher;
+pub use joint::{Ask, JointDecision, check_all, check_all_at};
 pub use keyed::KeyedLimiter;
 pub use limiter::{LeaseDecision, LeaseError, LeaseHandle, LeasedLimiter, Leases, Limiter};
 pub use quota::{Quota, QuotaError};

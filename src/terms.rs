@@ -8,6 +8,7 @@ use crate::algorithm::{
     Algorithm, Answer, BUCKET_RENEWED_AT, Layout, Side, Translation, fixed_window, sliding_counter,
     sliding_log, token_bucket,
 };
+use crate::charge::Charge;
 use crate::word::LIVE_FROM;
 
 /// All that a decision needs besides the key's own time.
@@ -244,6 +245,20 @@ impl Terms {
                 sliding_counter::give_back(self, time, reading, tokens)
             }
             // Tokens cannot be taken out of the middle of a log.
+            Algorithm::SlidingWindowLog => None,
+        }
+    }
+
+    /// The time after a charge is taken back as if it had not been made, but for the time since; `None`
+    /// if there is nothing to take back.
+    pub(crate) fn take_back(&self, time: u64, reading: &Reading, charge: &Charge) -> Option<u64> {
+        match self.algorithm {
+            Algorithm::TokenBucket | Algorithm::Gcra | Algorithm::LeakyBucket => {
+                token_bucket::take_back(self, time, reading, charge)
+            }
+            Algorithm::FixedWindow => fixed_window::take_back(self, time, charge),
+            Algorithm::SlidingWindowCounter => sliding_counter::take_back(self, time, charge),
+            // As with a refund: it ages out.
             Algorithm::SlidingWindowLog => None,
         }
     }

@@ -14,6 +14,7 @@
 
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Algorithm, Layout, TEN_YEARS, Translation};
+use crate::charge::Charge;
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::terms::{Reading, Terms};
@@ -80,6 +81,15 @@ pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64
     // Of a count that may be any, nothing can be taken off.
     let is_known = count > 0 && count < mask(bits.into());
     is_known.then(|| index << bits | count.saturating_sub(tokens))
+}
+
+/// Takes a charge off the count of the window that it was counted in; `None` if that is over.
+pub(crate) fn take_back(terms: &Terms, time: u64, charge: &Charge) -> Option<u64> {
+    let bits = terms.layout.count_bits;
+    let count = time & mask(bits.into());
+    // Of a count that may be any, nothing can be taken off.
+    let is_known = count >= charge.cost && count < mask(bits.into());
+    (is_known && time >> bits == charge.word.time() >> bits).then(|| time - charge.cost)
 }
 
 /// The count of the window that ran at the change, carried whole into the window in which the

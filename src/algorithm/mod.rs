@@ -5,6 +5,7 @@
 //! * `lay_out(quota)`: what the quota becomes in the algorithm's units, or why it cannot;
 //! * `charge(terms, time, reading, cost)`: the new time if the cost is admitted;
 //! * `give_back(terms, time, reading, tokens)`: the new time if there is something to give back;
+//! * `take_back(terms, time, reading, charge)`: the new time if a charge is undone;
 //! * `translate(translation, time)`: the time in the units of another quota;
 //! * `answer(terms, time, reading)`: what a decision must keep, so that its own questions can be
 //!   answered when they are asked.

@@ -23,6 +23,7 @@
 use crate::algorithm::fixed_window::{index_bits, mask, per_window};
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Algorithm, Layout, Translation};
+use crate::charge::Charge;
 use crate::quota::{Quota, QuotaError};
 use crate::terms::{Reading, Terms};
 use crate::word::TIME_BITS;
@@ -119,6 +120,17 @@ pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64
     // Of a count that may be any, nothing can be taken off.
     let is_known = current > 0 && current < mask(count_bits / 2);
     is_known.then(|| pack(index, previous, current.saturating_sub(tokens), count_bits))
+}
+
+/// Takes a charge off the count of the window that it was counted in; `None` if that is no longer the
+/// key's newest, as the charge then fades with it.
+pub(crate) fn take_back(terms: &Terms, time: u64, charge: &Charge) -> Option<u64> {
+    let count_bits = u64::from(terms.layout.count_bits);
+    let (index, previous, current) = counts(time, count_bits);
+    let (charged, _, _) = counts(charge.word.time(), count_bits);
+    // Of a count that may be any, nothing can be taken off.
+    let is_known = current >= charge.cost && current < mask(count_bits / 2);
+    (is_known && index == charged).then(|| pack(index, previous, current - charge.cost, count_bits))
 }
 
 /// Whether nothing is in sight, and nothing ahead: a call by a clock behind the key's window counts

@@ -19,6 +19,7 @@ use core::time::Duration;
 
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Layout, OWED_MAX, Translation, whole_bucket};
+use crate::charge::Charge;
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::terms::{Reading, Terms};
@@ -118,6 +119,21 @@ pub(crate) fn undo(
     let owed = time.checked_sub(reading.position)?;
     let elapsed = reading.position.checked_sub(charged)?;
     let units = tokens.saturating_mul(terms.layout.unit).saturating_sub(elapsed).min(owed);
+    (units > 0).then(|| time - units)
+}
+
+/// Takes a charge back, but for what has been earned back since; `None` if that is all. However many
+/// charges are taken back, in whichever order, what could still be taken back never exceeds what is
+/// owed: time takes from each of them at least as much as from the debt.
+pub(crate) fn take_back(
+    terms: &Terms,
+    time: u64,
+    reading: &Reading,
+    charge: &Charge,
+) -> Option<u64> {
+    let owed = time.saturating_sub(reading.position);
+    let earned = reading.position.saturating_sub(charge.position);
+    let units = charge.cost.saturating_mul(terms.layout.unit).saturating_sub(earned).min(owed);
     (units > 0).then(|| time - units)
 }
 

@@ -14,7 +14,8 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::rule::{Buckets, Rule, WholeBuckets};
 use crate::algorithm::sliding_log::Ask;
 use crate::builder::{BuildError, Builder};
-use crate::cell::{self, Attempt};
+use crate::cell::{self, Attempt, Prepared};
+use crate::charge::Charge;
 use crate::clock::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::memory::BuildMemoryError;
@@ -44,8 +45,8 @@ use crate::word::Word;
 pub struct Limiter {
     state: State,
     policy: Policy,
-    counts: Counts,
-    timer: Timer,
+    pub(crate) counts: Counts,
+    pub(crate) timer: Timer,
 }
 
 /// The word, on a line of its own, and the ring of a log.
@@ -56,10 +57,19 @@ struct State(CachePadded<Atomic<Word>>, Rings);
 struct Settled {
     outcome: Outcome,
     cost: u64,
-    /// The state's time after it.
-    time: u64,
+    /// The state's word after it.
+    word: Word,
     terms: Terms,
     reading: Reading,
+}
+
+impl Settled {
+    fn told(&self) -> (Verdict, Option<Charge>) {
+        let Settled { outcome, cost, word, terms, reading } = *self;
+        let charge = Charge { index: 0, word, position: reading.position, cost };
+        let charge = (outcome == Outcome::Admitted).then_some(charge);
+        (Verdict::new(outcome, &terms, &reading, word.time(), cost), charge)
+    }
 }
 
 impl Walk for State {
@@ -239,16 +249,21 @@ impl Limiter {
         if cost == 0 {
             return self.foresee(0, now, tick);
         }
+        let (verdict, _) = self.charge(cost, now);
+        self.counts.decided(verdict.outcome);
+        verdict.decision(cost, tick)
+    }
+
+    /// Charges any call if it is admitted, and says what it has charged. Counts nothing.
+    pub(crate) fn charge(&self, cost: u64, now: u64) -> (Verdict, Option<Charge>) {
         while self.policy.algorithm() == Algorithm::SlidingWindowLog {
             let (word, terms, reading) = self.look(now);
             if let Some(verdict) = self.decide_log(word, &terms, &reading, cost) {
-                return verdict.decision(cost, tick);
+                // What is in a log is not taken back.
+                return (verdict, None);
             }
         }
-        let Settled { outcome, time, terms, reading, .. } = self.settle(now, |_, _, _| cost);
-        self.counts.decided(outcome);
-        let answer = terms.answer(time, &reading, cost);
-        Decision::new(outcome, terms.algorithm, answer, cost, tick)
+        self.settle(now, |_, _, _| cost).told()
     }
 
     /// Charges a cost that depends on the state's time and the terms, or refuses it; not of a log.
@@ -266,8 +281,30 @@ impl Limiter {
                     continue;
                 }
             };
-            return Settled { outcome, cost, time, terms, reading };
+            return Settled { outcome, cost, word: word.at(time, terms.epoch()), terms, reading };
         }
+    }
+
+    /// The attempt up to its swap, for a call that is one of several; `None` also if it is refused.
+    #[inline]
+    pub(crate) fn prepare(&self, cost: u64, now: u64) -> Option<Prepared<'_>> {
+        let algorithm = self.policy.algorithm();
+        if !algorithm.is_bucket() || cost == 0 {
+            return None;
+        }
+        let terms = WholeBuckets::load(&self.policy, algorithm)?;
+        let reading = WholeBuckets::read(&terms, now)?;
+        step("terms loaded");
+        let word = self.glance();
+        if word.epoch() != terms.epoch() || !self.policy.is_current(&terms) {
+            return None;
+        }
+        Prepared::new((0, &self.state.0), word, cost, (terms, reading))
+    }
+
+    /// Takes a charge back, by the clock as it is then.
+    pub(crate) fn take_back(&self, charge: &Charge, clock: impl Fn() -> u64) {
+        cell::take_back(&self.state.0, || true, charge, &self.policy, clock);
     }
 
     fn decide_log(
@@ -280,15 +317,14 @@ impl Limiter {
         let State(cell, rings) = &self.state;
         let ask = Ask { cost, charges: true, floor: 0 };
         let verdict = cell::decide_log(cell, rings.of(0), word, word.time(), (terms, reading), ask);
-        match &verdict {
-            Some(verdict) => self.counts.decided(verdict.outcome),
-            None => self.counts.retried(),
+        if verdict.is_none() {
+            self.counts.retried();
         }
         verdict
     }
 
     /// What a call would be told.
-    fn foresee(&self, cost: u64, now: u64, tick: u32) -> Decision {
+    pub(crate) fn foresee(&self, cost: u64, now: u64, tick: u32) -> Decision {
         let (mut word, mut terms, mut reading) = self.look(now);
         while terms.algorithm == Algorithm::SlidingWindowLog {
             let State(cell, rings) = &self.state;

@@ -15,7 +15,7 @@
 //! Whatever is not so goes the long way, which starts over.
 
 use crate::algorithm::rule::{Buckets, Rule, WholeBuckets, Windows};
-use crate::cell;
+use crate::cell::{self, Prepared};
 use crate::decision::{Decision, Outcome};
 use crate::hash::Hashed;
 use crate::probe::{mutant, step};
@@ -135,17 +135,41 @@ impl Table {
     fn attempt<R: Rule>(
         &self,
         own: Own<'_>,
-        (cell, word): (&Cell, Word),
+        (_, cell, word): (usize, &Cell, Word),
         cost: u64,
         (terms, reading): (Terms, Reading),
     ) -> Option<(Outcome, u64)> {
-        let is_settled = word.is_live() && word.epoch() == terms.epoch();
-        // After the clock was read: a change that came before it is not missed.
-        let is_current = self.policy.is_current(&terms) || mutant("decide: stale terms");
-        if !is_settled || !is_current {
+        if !self.is_settled(word, &terms) {
             return None;
         }
         cell::attempt::<R>(&cell.word, word, cost, (terms, reading), own)
+    }
+
+    /// Whether a word can be decided on under these terms.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `decide`")]
+    fn is_settled(&self, word: Word, terms: &Terms) -> bool {
+        // After the clock was read: a change that came before it is not missed.
+        let is_current = self.policy.is_current(terms) || mutant("decide: stale terms");
+        word.is_live() && word.epoch() == terms.epoch() && is_current
+    }
+
+    /// The same attempt up to its swap, for a call that is one of several; `None` also if it is
+    /// refused.
+    #[inline]
+    pub(crate) fn prepare(&self, hashed: Hashed, cost: u64, now: u64) -> Option<Prepared<'_>> {
+        let algorithm = self.policy.algorithm();
+        if !algorithm.is_bucket() || cost == 0 {
+            return None;
+        }
+        let terms = WholeBuckets::load(&self.policy, algorithm)?;
+        let reading = WholeBuckets::read(&terms, now)?;
+        step("terms loaded");
+        let (index, cell, word) = self.place(hashed).glance()?;
+        if !self.is_settled(word, &terms) {
+            return None;
+        }
+        Prepared::new((index, &cell.word), word, cost, (terms, reading))
     }
 
     /// What else there is, for a key whose place and terms are not at hand: most often it is new.

@@ -19,6 +19,7 @@
 use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_log::Ask;
 use crate::cell::{self, Attempt};
+use crate::charge::Charge;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::probe::{Site, mutant};
 use crate::sync::{Acquire, Relaxed};
@@ -44,20 +45,21 @@ impl Table {
         if call.cost == 0 {
             return self.peek(call).foreseen(0, tick);
         }
-        let verdict = self.charge(call);
+        let (verdict, _) = self.charge(call);
         self.counts.decided(verdict.outcome);
         verdict.decision(call.cost, tick)
     }
 
-    fn charge(&self, call: &Call<'_>) -> Verdict {
+    /// Charges any call if it is admitted, and says what it has charged. Counts nothing.
+    pub(crate) fn charge(&self, call: &Call<'_>) -> (Verdict, Option<Charge>) {
         // Nearly always a key that is not in its home line is not in its bucket.
         let mut may_be_there = call.place.is_hinted();
         loop {
             if may_be_there {
                 let (mut terms, mut reading) = self.terms(call);
                 while let Some(found) = self.find(call, &mut terms, &mut reading) {
-                    if let Some(verdict) = self.charge_found(call, &found, &terms, &reading) {
-                        return verdict;
+                    if let Some(charged) = self.charge_found(call, &found, &terms, &reading) {
+                        return charged;
                     }
                     self.counts.retried();
                 }
@@ -65,8 +67,8 @@ impl Table {
             may_be_there = true;
             // If nothing comes of the insert, somebody put the key there, or took the cell: look
             // again. Each turn is caused by a step that another call has completed.
-            if let Some(verdict) = self.insert(call) {
-                return verdict;
+            if let Some(charged) = self.insert(call) {
+                return charged;
             }
         }
     }
@@ -78,13 +80,15 @@ impl Table {
         found: &Found<'_>,
         terms: &Terms,
         reading: &Reading,
-    ) -> Option<Verdict> {
+    ) -> Option<(Verdict, Option<Charge>)> {
         let Found { index, cell, word, time } = *found;
         let cost = call.cost;
         if terms.algorithm == Algorithm::SlidingWindowLog {
             let ring = self.ring(&call.place, index);
             let ask = Ask { cost, charges: true, floor: call.place.bucket.floor() };
-            return cell::decide_log(&cell.word, ring, word, time, (terms, reading), ask);
+            let verdict = cell::decide_log(&cell.word, ring, word, time, (terms, reading), ask)?;
+            // What is in a log is not taken back.
+            return Some((verdict, None));
         }
         let after = terms.charge(time, reading, cost);
         let (outcome, time) = match cell::charge(&cell.word, word, after, terms.epoch()) {
@@ -92,7 +96,11 @@ impl Table {
             Attempt::Refused => (Outcome::Refused, time),
             Attempt::Moved => return None,
         };
-        Some(Verdict::new(outcome, terms, reading, time, cost))
+        let charge = (outcome == Outcome::Admitted).then(|| {
+            let word = word.at(time, terms.epoch());
+            Charge { index, word, position: reading.position, cost }
+        });
+        Some((Verdict::new(outcome, terms, reading, time, cost), charge))
     }
 
     /// The ring of a cell.
@@ -196,6 +204,14 @@ impl Table {
                 _ => return,
             }
         }
+    }
+
+    /// Takes a charge of this key back, by the clock as it is then.
+    pub(crate) fn take_back(&self, place: &Place<'_>, charge: &Charge, clock: impl Fn() -> u64) {
+        let Some(cell) = place.bucket.cells.get(charge.index) else { return };
+        // Acquire: as in `find`, after the word.
+        let is_key = || cell.tag.load(Acquire.at("take_back/tag")) == place.tag;
+        cell::take_back(&cell.word, is_key, charge, &self.policy, clock);
     }
 
     /// Makes a key as one that has not been seen. Its cell stays its own until it is needed.

@@ -17,8 +17,10 @@
 //! Nobody waits for a busy or tentative cell. A thread that stops anywhere in here holds one cell;
 //! one that is killed holds it until the limiter is dropped.
 
+use crate::algorithm::Algorithm;
 use crate::algorithm::rule::Rule;
 use crate::builder::Overflow;
+use crate::charge::Charge;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::probe::{Site, mutant, step};
 use crate::sync::{Relaxed, Release};
@@ -27,6 +29,7 @@ use crate::table::find::{has_member, unseen};
 use crate::table::scan::{Scan, Victim};
 use crate::table::{Call, Table};
 use crate::terms::{Reading, Terms};
+use crate::word::Word;
 
 /// After so many hits in a row an insert is no longer expected.
 const EXPECTED: u64 = 4;
@@ -62,10 +65,10 @@ impl Table {
         let time = R::charge(&terms, unseen, &reading, call.cost)?;
         let mut first = First { terms, reading, unseen, floor };
         match self.take(call, victim, control, &mut first, time) {
-            Ok(time) => {
+            Ok(word) => {
                 self.counts.decided(Outcome::Admitted);
                 let line = (&first.terms, &first.reading);
-                Some(R::decision((Outcome::Admitted, time), line, call.cost, tick))
+                Some(R::decision((Outcome::Admitted, word.time()), line, call.cost, tick))
             }
             Err(verdict) => {
                 let verdict = verdict?;
@@ -77,13 +80,13 @@ impl Table {
 
     /// Decides a call whose key was not found; `None` if it has to be looked for again.
     #[cold]
-    pub(super) fn insert(&self, call: &Call<'_>) -> Option<Verdict> {
+    pub(super) fn insert(&self, call: &Call<'_>) -> Option<(Verdict, Option<Charge>)> {
         self.help_walk();
         for patient in [true, false] {
             let (control, mut first) = self.judge_at_control(call);
             let scan = self.look(call, control, &mut first)?;
             let Some(time) = first.charge(call.cost) else {
-                return Some(first.verdict(Outcome::Refused, first.unseen, call.cost));
+                return Some((first.verdict(Outcome::Refused, first.unseen, call.cost), None));
             };
             let evicts = self.overflow == Overflow::EvictNearest;
             let nearest = scan.nearest.filter(|_| evicts);
@@ -92,12 +95,12 @@ impl Table {
             match scan.free.or(scan.idle).or(nearest.filter(|_| !(patient && scan.transient))) {
                 Some(victim) => {
                     return match self.take(call, victim, control, &mut first, time) {
-                        Ok(time) => Some(first.verdict(Outcome::Admitted, time, call.cost)),
-                        Err(verdict) => verdict,
+                        Ok(word) => Some(first.charged(call, victim.index, word)),
+                        Err(verdict) => verdict.map(|verdict| (verdict, None)),
                     };
                 }
                 None if patient && scan.transient => {}
-                None => return Some(self.overflowed(&scan, &first, call.cost)),
+                None => return Some((self.overflowed(&scan, &first, call.cost), None)),
             }
         }
         None
@@ -150,7 +153,7 @@ impl Table {
         First { terms, reading, unseen: 0, floor: 0 }
     }
 
-    /// Takes the victim's cell for the key and commits it with its first charge, which it returns.
+    /// Takes the victim's cell for the key and commits it with its first charge, whose word it returns.
     /// `Err` holds the answer if it is another, or nothing if the key has to be looked for again.
     fn take(
         &self,
@@ -159,7 +162,7 @@ impl Table {
         control: Control,
         first: &mut First,
         mut time: u64,
-    ) -> Result<u64, Option<Verdict>> {
+    ) -> Result<Word, Option<Verdict>> {
         let Victim { index, cell, word } = victim;
         let bucket = call.place.bucket;
         self.counts.own().expect_misses(EXPECTED);
@@ -220,7 +223,7 @@ impl Table {
                 // must see them. Pairs with the Acquire load of the word. If it fails, a helper has
                 // charged the cell, or a walk has made it live: it is the key's now.
                 word.compare_exchange(tentative, live, Release.at("insert/charge"), Relaxed)
-                    .map(|_| time)
+                    .map(|_| live)
                     .map_err(|_| None)
             }
             Err(verdict) => {
@@ -277,6 +280,15 @@ impl Table {
 impl First {
     fn charge(&self, cost: u64) -> Option<u64> {
         self.terms.charge(self.unseen, &self.reading, cost)
+    }
+
+    /// The answer and the charge of a key that has got a cell.
+    fn charged(&self, call: &Call<'_>, index: usize, word: Word) -> (Verdict, Option<Charge>) {
+        let verdict = self.verdict(Outcome::Admitted, word.time(), call.cost);
+        let charge = Charge { index, word, position: self.reading.position, cost: call.cost };
+        // What is in a log is not taken back.
+        let may_go_back = self.terms.algorithm != Algorithm::SlidingWindowLog;
+        (verdict, may_go_back.then_some(charge))
     }
 
     fn verdict(&self, outcome: Outcome, time: u64, cost: u64) -> Verdict {

@@ -253,7 +253,7 @@ impl<'a> LeaseHandle<'a> {
         limiter.counts.decided(outcome);
         if outcome == Outcome::Refused {
             self.lease.want = 1;
-            let answer = terms.answer(settled.time, &reading, cost);
+            let answer = terms.answer(settled.word.time(), &reading, cost);
             return LeaseDecision::refused(Decision::new(
                 outcome,
                 terms.algorithm,

@@ -1,0 +1,26 @@
+//! A charge that may be taken back: what it left behind, and when it was made.
+
+use crate::word::Word;
+
+/// What a call has charged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Charge {
+    /// Which cell of its bucket; 0 where there is only one.
+    pub(crate) index: usize,
+    /// The word that the charge left.
+    pub(crate) word: Word,
+    /// The clock at the charge, in units of the word's epoch.
+    pub(crate) position: u64,
+    /// Tokens.
+    pub(crate) cost: u64,
+}
+
+impl Charge {
+    /// Whether `word` is of the life that was charged. An eviction, a reset of the cell for another
+    /// key and a translation to other units each begin another.
+    pub(crate) fn is_in(&self, word: Word) -> bool {
+        word.is_live()
+            && word.generation() == self.word.generation()
+            && word.epoch() == self.word.epoch()
+    }
+}
