@@ -185,6 +185,9 @@ pub(crate) fn take_back(
         let Some(reading) = terms.read(now).filter(|_| terms.epoch() == word.epoch()) else {
             return;
         };
+        if policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading) {
+            return;
+        }
         match terms.take_back(word.time(), &reading, charge) {
             Some(time) if !replace(cell, word, time, &terms) => {}
             _ => return,

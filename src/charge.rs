@@ -2,6 +2,17 @@
 
 use crate::word::Word;
 
+/// How far beyond its burst a charge may take a key of a bucket algorithm; others never go beyond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reach {
+    #[default]
+    Burst,
+    /// By what is earned in so many nanoseconds.
+    Nanos(u64),
+    /// By so many tokens.
+    Tokens(u64),
+}
+
 /// What a call has charged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Charge {

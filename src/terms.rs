@@ -8,7 +8,7 @@ use crate::algorithm::{
     Algorithm, Answer, BUCKET_RENEWED_AT, Layout, Side, Translation, fixed_window, sliding_counter,
     sliding_log, token_bucket,
 };
-use crate::charge::Charge;
+use crate::charge::{Charge, Reach};
 use crate::word::LIVE_FROM;
 
 /// All that a decision needs besides the key's own time.
@@ -25,6 +25,8 @@ pub(crate) struct Terms {
     /// What had passed at `origin` besides: 2^-64 parts of the next unit; for windows, nanoseconds
     /// of the window; for the log, the tick up to which tokens have expired whatever the window.
     pub(crate) phase: u64,
+    /// Units that a charge may take a bucket beyond its room. Not in the publication: it is a call's.
+    pub(crate) beyond: u64,
 }
 
 /// A moment on a line.
@@ -59,7 +61,7 @@ impl Terms {
         } else {
             (LIVE_FROM, 0)
         };
-        Terms { sequence: 0, algorithm, layout, origin, base, phase }
+        Terms { sequence: 0, algorithm, layout, origin, base, phase, beyond: 0 }
     }
 
     /// The same terms with the layout of the quota that a call brings, if it brings one.
@@ -69,6 +71,23 @@ impl Terms {
             Some(&layout) => Terms { layout, ..self },
             None => self,
         }
+    }
+
+    /// The same terms for a call that may reach so far beyond the burst.
+    pub(crate) fn reaching(self, reach: Reach) -> Terms {
+        let Layout { slope, unit, .. } = self.layout;
+        let beyond = match reach {
+            _ if !self.algorithm.is_bucket() => 0,
+            Reach::Burst => 0,
+            Reach::Nanos(nanos) => slope.units(nanos, 0),
+            Reach::Tokens(tokens) => tokens.saturating_mul(unit),
+        };
+        Terms { beyond, ..self }
+    }
+
+    /// Whether a key owes more than its burst: callers wait in line for it, it is in debt, or banned.
+    pub(crate) fn is_beyond(&self, time: u64, reading: &Reading) -> bool {
+        self.algorithm.is_bucket() && time.saturating_sub(reading.position) > self.layout.room
     }
 
     /// The parity of the epoch, as words carry it.

@@ -216,7 +216,7 @@ impl<'a> Ask<'a> {
         let decision = match self.target {
             Target::Key(table, _, hashed) => {
                 let place = table.place(hashed);
-                table.peek(&Call { place, cost, now, layout: None }).foreseen(cost, tick)
+                table.peek(&Call::new(place, cost, now)).foreseen(cost, tick)
             }
             Target::State(limiter) => limiter.foresee(cost, now, tick),
         };
@@ -245,7 +245,7 @@ impl<'a> Ask<'a> {
         let (verdict, charge) = match self.target {
             Target::Key(table, _, hashed) => {
                 let place = table.place(hashed);
-                table.charge(&Call { place, cost, now, layout: None })
+                table.charge(&Call::new(place, cost, now))
             }
             Target::State(limiter) => limiter.charge(cost, now),
         };

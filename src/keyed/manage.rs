@@ -20,7 +20,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// ```
     pub fn peek(&self, key: &K) -> Decision {
         let (now, tick) = self.timer.read();
-        let call = Call { place: self.place(key), cost: 1, now, layout: None };
+        let call = Call::new(self.place(key), 1, now);
         self.table.peek(&call).foreseen(1, tick)
     }
 
@@ -33,7 +33,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn peek_at(&self, key: &K, cost: u64, now: u64) -> Decision {
-        let call = Call { place: self.place(key), cost, now, layout: None };
+        let call = Call::new(self.place(key), cost, now);
         self.table.peek(&call).foreseen(cost, 1)
     }
 
@@ -54,7 +54,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     pub fn peek_with(&self, key: &K, cost: u64, quota: Quota) -> Result<Decision, QuotaError> {
         let layout = Some(self.table.policy.lay_out_per_call(&quota)?);
         let (now, tick) = self.timer.read();
-        let call = Call { place: self.place(key), cost, now, layout };
+        let call = Call { layout, ..Call::new(self.place(key), cost, now) };
         Ok(self.table.peek(&call).foreseen(cost, tick))
     }
 
@@ -88,7 +88,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn refund_at(&self, key: &K, tokens: u64, now: u64) {
-        self.table.refund(&Call { place: self.place(key), cost: tokens, now, layout: None });
+        self.table.refund(&Call::new(self.place(key), tokens, now));
     }
 
     /// Gives tokens of another quota back: those that
@@ -112,7 +112,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     pub fn refund_with(&self, key: &K, tokens: u64, quota: Quota) -> Result<(), QuotaError> {
         let layout = Some(self.table.policy.lay_out_per_call(&quota)?);
         let (place, now) = (self.place(key), self.timer.now());
-        self.table.refund(&Call { place, cost: tokens, now, layout });
+        self.table.refund(&Call { layout, ..Call::new(place, tokens, now) });
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn reset_at(&self, key: &K, now: u64) {
-        self.table.reset(&Call { place: self.place(key), cost: 0, now, layout: None });
+        self.table.reset(&Call::new(self.place(key), 0, now));
     }
 
     /// Puts another quota in force for all keys, while threads decide.

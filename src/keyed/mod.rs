@@ -274,7 +274,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         tick: u32,
     ) -> Result<Decision, QuotaError> {
         let layout = Some(self.table.policy.lay_out_per_call(quota)?);
-        let call = Call { place: self.place(key), cost, now, layout };
+        let call = Call { layout, ..Call::new(self.place(key), cost, now) };
         Ok(self.table.decide_the_long_way(&call, tick))
     }
 

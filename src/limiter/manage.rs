@@ -66,6 +66,9 @@ impl Limiter {
     pub fn refund_at(&self, tokens: u64, now: u64) {
         loop {
             let (word, terms, reading) = self.look(now);
+            if self.policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading) {
+                return;
+            }
             let Some(time) = terms.give_back(word.time(), &reading, tokens) else { return };
             if cell::replace(&self.state.0, word, time, &terms) {
                 return;

@@ -38,6 +38,8 @@ pub(crate) struct Policy {
     unix_origin: u64,
     /// 1 once a call has brought its own quota; see [`QuotaError::AskedPerCall`].
     asked_per_call: Counter,
+    /// 1 once a charge may have taken a key beyond its burst.
+    owed_beyond: Counter,
     change: Mutex<Change>,
 }
 
@@ -73,6 +75,7 @@ impl Policy {
             algorithm,
             unix_origin,
             asked_per_call: Counter::new(0),
+            owed_beyond: Counter::new(0),
             change: Mutex::new(Change { walked: true }),
         };
         policy.slots[0].write(&terms, &Translation::default(), quota);
@@ -217,6 +220,21 @@ impl Policy {
     fn is_asked_per_call(&self) -> bool {
         // Relaxed: as in `lay_out_per_call`.
         self.asked_per_call.load(Relaxed.at("policy/is_asked")) != 0
+    }
+
+    /// Marks the limiter as one whose keys may owe more than their burst; before a word is so.
+    pub(crate) fn let_owe_beyond(&self) {
+        if !self.may_owe_beyond() {
+            // Relaxed: whoever sees a word beyond its burst has loaded it with Acquire, and so sees this.
+            self.owed_beyond.store(1, Relaxed.at("policy/beyond"));
+        }
+    }
+
+    /// Whether a key may owe more than its burst. Then what is beyond it is a line of callers who wait,
+    /// a debt or a ban, and nothing but its own end takes from it. Asked after the word was loaded.
+    pub(crate) fn may_owe_beyond(&self) -> bool {
+        // Relaxed: as in `let_owe_beyond`.
+        self.owed_beyond.load(Relaxed.at("policy/may_be_beyond")) != 0
     }
 
     /// Moves the range of the word up to `now`. Few decisions come here: one in years, or in the

@@ -44,7 +44,7 @@ impl Slot {
     }
 
     pub(super) fn write(&self, terms: &Terms, translation: &Translation, quota: &Quota) {
-        let Terms { sequence: _, algorithm: _, layout, origin, base, phase } = *terms;
+        let Terms { layout, origin, base, phase, .. } = *terms;
         let Layout { slope, unit, room, count_bits, shape } = layout;
         let Slope { whole, high, low } = slope;
         let count_bits = u64::from(count_bits);
@@ -77,7 +77,8 @@ impl Slot {
             Shape::default()
         };
         let layout = Layout { slope, unit, room, count_bits, shape };
-        Terms { sequence, algorithm, layout, origin: field(5), base: field(6), phase: field(8) }
+        let (origin, base, phase) = (field(5), field(6), field(8));
+        Terms { sequence, algorithm, layout, origin, base, phase, beyond: 0 }
     }
 
     /// The terms of a bucket whose clock rises by a whole number of units a nanosecond: the first
@@ -90,7 +91,7 @@ impl Slot {
         let slope = slope.is_whole().then_some(Slope { high: 0, low: 0, ..slope })?;
         let layout = Layout { slope, unit, room, count_bits: 0, shape: Shape::default() };
         // What has passed of a unit is never completed.
-        Some(Terms { sequence, algorithm, layout, origin, base, phase: 0 })
+        Some(Terms { sequence, algorithm, layout, origin, base, phase: 0, beyond: 0 })
     }
 
     pub(super) fn read_translation(&self) -> Translation {

@@ -103,7 +103,7 @@ impl Table {
         } else {
             let place = self.place(hashed);
             let (now, tick) = moment;
-            self.decide_the_long_way(&Call { place, cost, now, layout: None }, tick)
+            self.decide_the_long_way(&Call::new(place, cost, now), tick)
         }
     }
 
@@ -183,7 +183,7 @@ impl Table {
     ) -> Decision {
         let place = self.place(hashed);
         place.bucket.prefetch();
-        let call = Call { place, cost, now, layout: None };
+        let call = Call::new(place, cost, now);
         self.insert_at_home::<R>(&call, tick)
             .unwrap_or_else(|| self.decide_the_long_way(&call, tick))
     }

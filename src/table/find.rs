@@ -110,7 +110,8 @@ impl Table {
 
     /// The terms in force for this call, and its moment under them.
     pub(super) fn terms(&self, call: &Call<'_>) -> (Terms, Reading) {
-        self.policy.read(call.now, call.layout.as_ref(), self)
+        let (terms, reading) = self.policy.read(call.now, call.layout.as_ref(), self);
+        (terms.reaching(call.reach), reading)
     }
 
     /// The key's cell under terms that were in force after its word was loaded. Brings the cell
@@ -196,7 +197,8 @@ impl Table {
     pub(crate) fn refund(&self, call: &Call<'_>) {
         let (mut terms, mut reading) = self.terms(call);
         while let Some(found) = self.find(call, &mut terms, &mut reading) {
-            if !found.word.is_live() {
+            let is_beyond = self.policy.may_owe_beyond() && terms.is_beyond(found.time, &reading);
+            if !found.word.is_live() || is_beyond {
                 return;
             }
             match terms.give_back(found.time, &reading, call.cost) {

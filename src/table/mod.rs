@@ -25,6 +25,7 @@ pub(crate) use ring::{Ring, Rings};
 
 use crate::algorithm::Layout;
 use crate::builder::Overflow;
+use crate::charge::Reach;
 use crate::hash::Hashed;
 use crate::memory::{BuildMemoryError, Run};
 use crate::policy::Policy;
@@ -174,6 +175,15 @@ pub(crate) struct Call<'a> {
     pub(crate) now: u64,
     /// The layout of the quota that the call brings, if it brings one.
     pub(crate) layout: Option<Layout>,
+    /// How far beyond the burst it may go.
+    pub(crate) reach: Reach,
+}
+
+impl<'a> Call<'a> {
+    /// A call under the limiter's own quota, within the burst.
+    pub(crate) fn new(place: Place<'a>, cost: u64, now: u64) -> Call<'a> {
+        Call { place, cost, now, layout: None, reach: Reach::Burst }
+    }
 }
 
 impl Table {
