@@ -110,7 +110,20 @@ pub(crate) fn decide_log(
 
 /// Replaces the time of a live word; false if another thread moved the word meanwhile.
 pub(crate) fn replace(cell: &Atomic<Word>, word: Word, time: u64, terms: &Terms) -> bool {
-    let next = word.at(time, terms.epoch());
+    swap(cell, word, word.at(time, terms.epoch()))
+}
+
+/// Makes the key of a live word as one not seen, which is another life: what was charged before is
+/// forgiven, and not given back a second time. False if another thread moved the word meanwhile.
+pub(crate) fn clear(cell: &Atomic<Word>, word: Word, terms: &Terms) -> bool {
+    let time = terms.cleared(word.time());
+    if mutant("reset: same generation") {
+        return replace(cell, word, time, terms);
+    }
+    swap(cell, word, word.next_life(time, terms.epoch()))
+}
+
+fn swap(cell: &Atomic<Word>, word: Word, next: Word) -> bool {
     // Release: as in `charge`.
     cell.compare_exchange(word, next, Release.at("cell/replace"), Relaxed).is_ok()
 }
@@ -149,7 +162,8 @@ impl<'a> Prepared<'a> {
             return None;
         };
         let word = word.at(time, self.terms.epoch());
-        Some(Charge { index, word, position: self.reading.position, cost })
+        let (position, sequence) = (self.reading.position, self.terms.sequence);
+        Some(Charge { index, word, position, cost, sequence })
     }
 
     #[inline]
@@ -185,12 +199,51 @@ pub(crate) fn take_back(
         let Some(reading) = terms.read(now).filter(|_| terms.epoch() == word.epoch()) else {
             return;
         };
-        if policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading) {
+        let is_line = policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading);
+        if is_line && !mutant("take back: line ignored") {
             return;
         }
         match terms.take_back(word.time(), &reading, charge) {
             Some(time) if !replace(cell, word, time, &terms) => {}
             _ => return,
+        }
+    }
+}
+
+/// Gives the tokens of a caller who leaves the line before its turn back: `after` is the time before
+/// its charge. It does if the word is still the one that the charge left, so that nobody stands behind.
+///
+/// Beyond the burst nothing lowers a word but this, so that those who wait own disjoint stretches of
+/// the key's time, and the one that ends at the word's time is the last.
+#[cold]
+pub(crate) fn give_up(cell: &Atomic<Word>, charge: &Charge, after: u64) {
+    let Charge { word, .. } = *charge;
+    let next = word.at(after, word.epoch());
+    if mutant("give up: from any place") {
+        return give_up_wrongly(cell, word, next);
+    }
+    // Relaxed: only mutants look before they swap.
+    let is_last = || cell.load(Relaxed.at("give_up/test")) == word;
+    if mutant("give up: test then subtract") && is_last() {
+        return give_up_wrongly(cell, word, next);
+    }
+    if mutant("give up: test then store") && is_last() {
+        // Relaxed: as above.
+        return cell.store(next, Relaxed.at("give_up/store"));
+    }
+    // Relaxed: nobody needs what this thread has seen, and what the charge's own swap has published
+    // goes on from every swap that follows it. If it fails, the slot lapses.
+    let _ = cell.compare_exchange(word, next, Relaxed.at("cell/give_up"), Relaxed);
+}
+
+/// For mutants: takes as much from whatever the word is.
+fn give_up_wrongly(cell: &Atomic<Word>, word: Word, next: Word) {
+    loop {
+        // Relaxed: only mutants come here.
+        let seen = cell.load(Relaxed.at("give_up/wrong"));
+        let time = seen.time() - (word.time() - next.time());
+        if swap(cell, seen, seen.at(time, seen.epoch())) {
+            return;
         }
     }
 }
@@ -209,8 +262,11 @@ pub(crate) fn translate(cell: &Atomic<Word>, policy: &Policy) -> bool {
     }
     let time = terms.translate(&translation, word.time());
     // A generation of its own, or a charge that was prepared two epochs ago could still succeed.
-    let bump = u64::from(!mutant("translation: same generation"));
-    let next = Word::live(time, word.generation() + bump, terms.epoch());
+    let next = if mutant("translation: same generation") {
+        word.at(time, terms.epoch())
+    } else {
+        word.next_life(time, terms.epoch())
+    };
     // Release: who meets the translated word must see the terms of its epoch. Pairs with the
     // Acquire load of the word.
     cell.compare_exchange(word, next, Release.at("cell/translate"), Relaxed).is_ok()

@@ -7,7 +7,7 @@ use crate::word::Word;
 pub(crate) enum Reach {
     #[default]
     Burst,
-    /// By what is earned in so many nanoseconds.
+    /// By what is earned in so many nanoseconds: a call that waits so long for its turn at the most.
     Nanos(u64),
     /// By so many tokens.
     Tokens(u64),
@@ -24,11 +24,13 @@ pub(crate) struct Charge {
     pub(crate) position: u64,
     /// Tokens.
     pub(crate) cost: u64,
+    /// Which publication of the quota it was made under.
+    pub(crate) sequence: u64,
 }
 
 impl Charge {
-    /// Whether `word` is of the life that was charged. An eviction, a reset of the cell for another
-    /// key and a translation to other units each begin another.
+    /// Whether `word` is of the life that was charged. An eviction, a reset
+    /// and a translation to other units each begin another.
     pub(crate) fn is_in(&self, word: Word) -> bool {
         word.is_live()
             && word.generation() == self.word.generation()

@@ -7,6 +7,7 @@ mod limiter;
 
 mod joint;
 mod keyed;
+mod wait;
 
 mod hash;
 mod memory;
@@ -43,3 +44,8 @@ pub use keyed::KeyedLimiter;
 pub use limiter::{LeaseDecision, LeaseError, LeaseHandle, LeasedLimiter, Leases, Limiter};
 pub use quota::{Quota, QuotaError};
 pub use stats::Stats;
+#[cfg(feature = "futures-timer")]
+pub use wait::FuturesTimerSleeper;
+#[cfg(feature = "tokio")]
+pub use wait::TokioSleeper;
+pub use wait::{Sleeper, Turn, WaitError, WaitOptions};

@@ -5,8 +5,8 @@
 //! quota mints nothing.
 
 use crate::algorithm::{
-    Algorithm, Answer, BUCKET_RENEWED_AT, Layout, Side, Translation, fixed_window, sliding_counter,
-    sliding_log, token_bucket,
+    Algorithm, Answer, BUCKET_RENEWED_AT, Layout, OWED_MAX, Side, Translation, fixed_window,
+    leaky_bucket, sliding_counter, sliding_log, token_bucket,
 };
 use crate::charge::{Charge, Reach};
 use crate::word::LIVE_FROM;
@@ -25,8 +25,9 @@ pub(crate) struct Terms {
     /// What had passed at `origin` besides: 2^-64 parts of the next unit; for windows, nanoseconds
     /// of the window; for the log, the tick up to which tokens have expired whatever the window.
     pub(crate) phase: u64,
-    /// Units that a charge may take a bucket beyond its room. Not in the publication: it is a call's.
-    pub(crate) beyond: u64,
+    /// Units that a charge may take a bucket beyond its room; less than 0 for a call that may not use
+    /// all of it. Not in the publication: it is a call's.
+    pub(crate) beyond: i64,
 }
 
 /// A moment on a line.
@@ -73,21 +74,53 @@ impl Terms {
         }
     }
 
-    /// The same terms for a call that may reach so far beyond the burst.
-    pub(crate) fn reaching(self, reach: Reach) -> Terms {
-        let Layout { slope, unit, .. } = self.layout;
+    /// The same terms for a call of `cost` at this moment that may reach so far beyond the burst.
+    pub(crate) fn reaching(self, reach: Reach, cost: u64, reading: &Reading) -> Terms {
+        let Layout { unit, room, .. } = self.layout;
+        let units = cost.saturating_mul(unit);
         let beyond = match reach {
             _ if !self.algorithm.is_bucket() => 0,
             Reach::Burst => 0,
-            Reach::Nanos(nanos) => slope.units(nanos, 0),
-            Reach::Tokens(tokens) => tokens.saturating_mul(unit),
+            // What is more than the burst is never due.
+            Reach::Nanos(_) if units > room => 0,
+            Reach::Nanos(nanos) => {
+                let end = self.position(reading.now.saturating_add(nanos));
+                let ahead = end.saturating_sub(reading.position).min(OWED_MAX) as i64;
+                match self.algorithm {
+                    // Its burst is the places in its queue: who waits long still needs one.
+                    Algorithm::LeakyBucket => (ahead + units as i64 - room as i64).min(0),
+                    _ => ahead,
+                }
+            }
+            Reach::Tokens(tokens) => tokens.saturating_mul(unit).min(OWED_MAX) as i64,
         };
         Terms { beyond, ..self }
     }
 
-    /// Whether a key owes more than its burst: callers wait in line for it, it is in debt, or banned.
+    /// Whether a key owes more than its burst: callers wait in line for it, it is in debt, or banned. In
+    /// the queue of a leaky bucket all that is owed is a line.
     pub(crate) fn is_beyond(&self, time: u64, reading: &Reading) -> bool {
-        self.algorithm.is_bucket() && time.saturating_sub(reading.position) > self.layout.room
+        let owed = time.saturating_sub(reading.position);
+        match self.algorithm {
+            Algorithm::TokenBucket | Algorithm::Gcra => owed > self.layout.room,
+            Algorithm::LeakyBucket => owed > 0,
+            _ => false,
+        }
+    }
+
+    /// Nanoseconds until the turn of a charge of `cost` that has left its key at `time`: a bucket's is
+    /// when no more than the burst is owed of it, a queue's when all before it has left. `None` for
+    /// never.
+    pub(crate) fn turn_in(&self, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
+        if reading.is_past_end {
+            // Another thread is about to renew the range.
+            return Some(1);
+        }
+        let answer = token_bucket::answer(self, time, reading);
+        match self.algorithm {
+            Algorithm::LeakyBucket => leaky_bucket::departs_in(&answer, cost),
+            _ => answer.wait(0),
+        }
     }
 
     /// The parity of the epoch, as words carry it.

@@ -11,7 +11,7 @@
 //!   It sits in the high bits, so that one unsigned compare tells a live word from the others,
 //!   and so that arithmetic on it can never reach the generation.
 //! * `generation` is bumped each time the cell is taken for another key and each time the word is
-//!   translated to another epoch. It makes a swap fail that was prepared for an earlier life.
+//!   translated to another epoch or the key is reset. It makes a swap fail that was prepared for an earlier life.
 //! * `epoch` is the parity of the quota change in whose units `time` is counted.
 //!
 //! The low codes of `time` name the states of a cell without a live key. Memory that is all zero
@@ -93,6 +93,11 @@ impl Word {
     #[inline]
     pub(crate) fn at(self, time: u64, epoch: u64) -> Word {
         Word::live(time, self.generation(), epoch)
+    }
+
+    /// The same key in a life of its own, which no swap that was prepared in this one reaches.
+    pub(crate) fn next_life(self, time: u64, epoch: u64) -> Word {
+        Word::live(time, self.generation() + 1, epoch)
     }
 
     /// Whether this is the word of a committed key.

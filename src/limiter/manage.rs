@@ -5,6 +5,7 @@ use core::time::Duration;
 use crate::cell;
 use crate::decision::Decision;
 use crate::limiter::Limiter;
+use crate::probe::mutant;
 use crate::quota::{Quota, QuotaError};
 use crate::stats::Stats;
 
@@ -66,7 +67,8 @@ impl Limiter {
     pub fn refund_at(&self, tokens: u64, now: u64) {
         loop {
             let (word, terms, reading) = self.look(now);
-            if self.policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading) {
+            let is_line = self.policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading);
+            if is_line && !mutant("refund: line ignored") {
                 return;
             }
             let Some(time) = terms.give_back(word.time(), &reading, tokens) else { return };
@@ -103,7 +105,7 @@ impl Limiter {
     pub fn reset_at(&self, now: u64) {
         loop {
             let (word, terms, _) = self.look(now);
-            if cell::replace(&self.state.0, word, terms.cleared(word.time()), &terms) {
+            if cell::clear(&self.state.0, word, &terms) {
                 return;
             }
         }

@@ -15,7 +15,7 @@ use crate::algorithm::rule::{Buckets, Rule, WholeBuckets};
 use crate::algorithm::sliding_log::Ask;
 use crate::builder::{BuildError, Builder};
 use crate::cell::{self, Attempt, Prepared};
-use crate::charge::Charge;
+use crate::charge::{Charge, Reach};
 use crate::clock::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::memory::BuildMemoryError;
@@ -44,7 +44,7 @@ use crate::word::Word;
 /// ```
 pub struct Limiter {
     state: State,
-    policy: Policy,
+    pub(crate) policy: Policy,
     pub(crate) counts: Counts,
     pub(crate) timer: Timer,
 }
@@ -66,7 +66,8 @@ struct Settled {
 impl Settled {
     fn told(&self) -> (Verdict, Option<Charge>) {
         let Settled { outcome, cost, word, terms, reading } = *self;
-        let charge = Charge { index: 0, word, position: reading.position, cost };
+        let (position, sequence) = (reading.position, terms.sequence);
+        let charge = Charge { index: 0, word, position, cost, sequence };
         let charge = (outcome == Outcome::Admitted).then_some(charge);
         (Verdict::new(outcome, &terms, &reading, word.time(), cost), charge)
     }
@@ -256,6 +257,16 @@ impl Limiter {
 
     /// Charges any call if it is admitted, and says what it has charged. Counts nothing.
     pub(crate) fn charge(&self, cost: u64, now: u64) -> (Verdict, Option<Charge>) {
+        self.charge_reaching(Reach::Burst, cost, now)
+    }
+
+    /// The same for a call that may go so far beyond the burst.
+    pub(crate) fn charge_reaching(
+        &self,
+        reach: Reach,
+        cost: u64,
+        now: u64,
+    ) -> (Verdict, Option<Charge>) {
         while self.policy.algorithm() == Algorithm::SlidingWindowLog {
             let (word, terms, reading) = self.look(now);
             if let Some(verdict) = self.decide_log(word, &terms, &reading, cost) {
@@ -263,15 +274,21 @@ impl Limiter {
                 return (verdict, None);
             }
         }
-        self.settle(now, |_, _, _| cost).told()
+        self.settle(reach, now, |_, _, _| cost).told()
     }
 
     /// Charges a cost that depends on the state's time and the terms, or refuses it; not of a log.
     #[inline]
-    fn settle(&self, now: u64, cost: impl Fn(u64, &Terms, &Reading) -> u64) -> Settled {
+    fn settle(
+        &self,
+        reach: Reach,
+        now: u64,
+        cost: impl Fn(u64, &Terms, &Reading) -> u64,
+    ) -> Settled {
         loop {
             let (word, terms, reading) = self.look(now);
             let cost = cost(word.time(), &terms, &reading);
+            let terms = terms.reaching(reach, cost, &reading);
             let after = terms.charge(word.time(), &reading, cost);
             let (outcome, time) = match cell::charge(&self.state.0, word, after, terms.epoch()) {
                 Attempt::Charged(time) => (Outcome::Admitted, time),
@@ -305,6 +322,22 @@ impl Limiter {
     /// Takes a charge back, by the clock as it is then.
     pub(crate) fn take_back(&self, charge: &Charge, clock: impl Fn() -> u64) {
         cell::take_back(&self.state.0, || true, charge, &self.policy, clock);
+    }
+
+    /// Gives the tokens of a caller who leaves the line before its turn back.
+    pub(crate) fn give_up(&self, charge: &Charge, after: u64) {
+        cell::give_up(&self.state.0, charge, after);
+    }
+
+    /// The limiter's time, under terms that were in force after it was read.
+    pub(crate) fn time_of(&self, now: u64) -> (u64, Terms, Reading) {
+        let (word, terms, reading) = self.look(now);
+        (word.time(), terms, reading)
+    }
+
+    /// The terms in force, and a moment under them.
+    pub(crate) fn moment(&self, now: u64) -> (Terms, Reading) {
+        self.policy.read(now, None, &self.state)
     }
 
     fn decide_log(

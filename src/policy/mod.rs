@@ -10,8 +10,10 @@
 //! once, so that no such word is left when the next epoch may come. Changers exclude each other;
 //! deciders know nothing of the lock.
 
+mod history;
 mod slot;
 
+use history::History;
 use slot::Slot;
 
 use crate::algorithm::sliding_log::{Shape, expired_at};
@@ -41,6 +43,8 @@ pub(crate) struct Policy {
     /// 1 once a charge may have taken a key beyond its burst.
     owed_beyond: Counter,
     change: Mutex<Change>,
+    /// Held by changers before they publish and by those who have waited through a change, for a moment.
+    history: Mutex<History>,
 }
 
 /// What changers pass on to each other.
@@ -77,6 +81,7 @@ impl Policy {
             asked_per_call: Counter::new(0),
             owed_beyond: Counter::new(0),
             change: Mutex::new(Change { walked: true }),
+            history: Mutex::new(History::default()),
         };
         policy.slots[0].write(&terms, &Translation::default(), quota);
         Ok(policy)
@@ -237,6 +242,15 @@ impl Policy {
         self.owed_beyond.load(Relaxed.at("policy/may_be_beyond")) != 0
     }
 
+    /// A time that a charge under the publication `since` has left, in the units of `terms`, which were
+    /// loaded later; `None` if that is too many changes ago.
+    pub(crate) fn bring_up(&self, time: u64, since: u64, terms: &Terms) -> Option<u64> {
+        if since == terms.sequence {
+            return Some(time);
+        }
+        lock(&self.history).translate(time, since, terms.sequence)
+    }
+
     /// Moves the range of the word up to `now`. Few decisions come here: one in years, or in the
     /// minutes after a quota was made much faster.
     #[cold]
@@ -317,16 +331,26 @@ impl Policy {
             (terms.base, terms.phase) = (terms.base + units, parts);
         }
         change.walked = false;
+        if self.algorithm.is_bucket() && !mutant("history: not kept") {
+            // Before it is published, so that whoever sees the epoch finds it there.
+            let sequence = next_sequence(current.sequence, current.epoch() ^ 1);
+            lock(&self.history).remember(sequence, translation);
+        }
         self.publish(terms, current.epoch() ^ 1, &translation, quota);
     }
 
     /// Only under the changers' lock.
     fn publish(&self, terms: Terms, epoch: u64, translation: &Translation, quota: &Quota) {
         // Relaxed: only changers write it, one after the other.
-        let count = (self.sequence.load(Relaxed.at("policy/count")) >> 1) + 1;
-        self.slots[(count & 1) as usize].write(&terms, translation, quota);
+        let sequence = next_sequence(self.sequence.load(Relaxed.at("policy/count")), epoch);
+        self.slots[(sequence >> 1 & 1) as usize].write(&terms, translation, quota);
         step("written");
         // Release: publishes the slot. Pairs with the Acquire load in `consistent`.
-        self.sequence.store(count << 1 | epoch, Release.at("policy/publish"));
+        self.sequence.store(sequence, Release.at("policy/publish"));
     }
+}
+
+/// The publication after `sequence`, of an epoch of this parity.
+fn next_sequence(sequence: u64, epoch: u64) -> u64 {
+    ((sequence >> 1) + 1) << 1 | epoch
 }

@@ -98,7 +98,7 @@ impl Table {
         };
         let charge = (outcome == Outcome::Admitted).then(|| {
             let word = word.at(time, terms.epoch());
-            Charge { index, word, position: reading.position, cost }
+            Charge { index, word, position: reading.position, cost, sequence: terms.sequence }
         });
         Some((Verdict::new(outcome, terms, reading, time, cost), charge))
     }
@@ -111,7 +111,7 @@ impl Table {
     /// The terms in force for this call, and its moment under them.
     pub(super) fn terms(&self, call: &Call<'_>) -> (Terms, Reading) {
         let (terms, reading) = self.policy.read(call.now, call.layout.as_ref(), self);
-        (terms.reaching(call.reach), reading)
+        (terms.reaching(call.reach, call.cost, &reading), reading)
     }
 
     /// The key's cell under terms that were in force after its word was loaded. Brings the cell
@@ -197,8 +197,9 @@ impl Table {
     pub(crate) fn refund(&self, call: &Call<'_>) {
         let (mut terms, mut reading) = self.terms(call);
         while let Some(found) = self.find(call, &mut terms, &mut reading) {
-            let is_beyond = self.policy.may_owe_beyond() && terms.is_beyond(found.time, &reading);
-            if !found.word.is_live() || is_beyond {
+            let is_line = self.policy.may_owe_beyond() && terms.is_beyond(found.time, &reading);
+            let is_kept = is_line && !mutant("refund: line ignored");
+            if !found.word.is_live() || is_kept {
                 return;
             }
             match terms.give_back(found.time, &reading, call.cost) {
@@ -216,12 +217,18 @@ impl Table {
         cell::take_back(&cell.word, is_key, charge, &self.policy, clock);
     }
 
+    /// The time of a key, if it has one, under terms that were in force after it was read.
+    pub(crate) fn time_of(&self, call: &Call<'_>) -> (Option<u64>, Terms, Reading) {
+        let (mut terms, mut reading) = self.terms(call);
+        let found = self.find(call, &mut terms, &mut reading);
+        (found.map(|found| found.time), terms, reading)
+    }
+
     /// Makes a key as one that has not been seen. Its cell stays its own until it is needed.
     pub(crate) fn reset(&self, call: &Call<'_>) {
         let (mut terms, mut reading) = self.terms(call);
         while let Some(found) = self.find(call, &mut terms, &mut reading) {
-            let time = terms.cleared(found.time);
-            if !found.word.is_live() || cell::replace(&found.cell.word, found.word, time, &terms) {
+            if !found.word.is_live() || cell::clear(&found.cell.word, found.word, &terms) {
                 return;
             }
         }

@@ -285,7 +285,8 @@ impl First {
     /// The answer and the charge of a key that has got a cell.
     fn charged(&self, call: &Call<'_>, index: usize, word: Word) -> (Verdict, Option<Charge>) {
         let verdict = self.verdict(Outcome::Admitted, word.time(), call.cost);
-        let charge = Charge { index, word, position: self.reading.position, cost: call.cost };
+        let (position, sequence) = (self.reading.position, self.terms.sequence);
+        let charge = Charge { index, word, position, cost: call.cost, sequence };
         // What is in a log is not taken back.
         let may_go_back = self.terms.algorithm != Algorithm::SlidingWindowLog;
         (verdict, may_go_back.then_some(charge))

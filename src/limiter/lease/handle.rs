@@ -3,6 +3,7 @@
 use super::{LeaseDecision, LeasedLimiter};
 use crate::algorithm::token_bucket;
 use crate::cell;
+use crate::charge::Reach;
 use crate::decision::{Decision, Outcome};
 use crate::limiter::Limiter;
 use crate::probe::{Site, mutant, step};
@@ -248,7 +249,7 @@ impl<'a> LeaseHandle<'a> {
         let limiter = &self.leased.limiter;
         let tokens =
             |time: u64, terms: &Terms, reading: &Reading| self.size(cost, terms, time, reading);
-        let settled = limiter.settle(now, tokens);
+        let settled = limiter.settle(Reach::Burst, now, tokens);
         let (outcome, terms, reading) = (settled.outcome, settled.terms, settled.reading);
         limiter.counts.decided(outcome);
         if outcome == Outcome::Refused {
