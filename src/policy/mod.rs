@@ -331,12 +331,20 @@ impl Policy {
             (terms.base, terms.phase) = (terms.base + units, parts);
         }
         change.walked = false;
-        if self.algorithm.is_bucket() && !mutant("history: not kept") {
-            // Before it is published, so that whoever sees the epoch finds it there.
-            let sequence = next_sequence(current.sequence, current.epoch() ^ 1);
+        let epoch = current.epoch() ^ 1;
+        let remember = || {
+            let sequence = next_sequence(current.sequence, epoch);
             lock(&self.history).remember(sequence, translation);
+        };
+        // Before it is published, so that whoever sees the epoch finds it there.
+        let is_late = mutant("history: kept late");
+        if self.algorithm.is_bucket() && !is_late && !mutant("history: not kept") {
+            remember();
         }
-        self.publish(terms, current.epoch() ^ 1, &translation, quota);
+        self.publish(terms, epoch, &translation, quota);
+        if is_late {
+            remember();
+        }
     }
 
     /// Only under the changers' lock.

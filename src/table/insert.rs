@@ -88,8 +88,7 @@ impl Table {
             let Some(time) = first.charge(call.cost) else {
                 return Some((first.verdict(Outcome::Refused, first.unseen, call.cost), None));
             };
-            let evicts = self.overflow == Overflow::EvictNearest;
-            let nearest = scan.nearest.filter(|_| evicts);
+            let nearest = self.evictable(&scan, &first);
             // Other inserts under way may leave a cell free in a moment: look twice before a live
             // key is evicted or the bucket is called full.
             match scan.free.or(scan.idle).or(nearest.filter(|_| !(patient && scan.transient))) {
@@ -112,12 +111,23 @@ impl Table {
         let (control, mut first) = self.judge_at_control(call);
         let scan = self.look(call, control, &mut first)?;
         let admits = first.charge(call.cost).is_some();
-        let evicts = self.overflow == Overflow::EvictNearest && scan.nearest.is_some();
-        let has_room = scan.free.or(scan.idle).is_some() || evicts || call.cost == 0;
+        let victim = scan.free.or(scan.idle).or(self.evictable(&scan, &first));
+        let has_room = victim.is_some() || call.cost == 0;
         Some(match (admits, has_room) {
             (false, _) => first.verdict(Outcome::Refused, first.unseen, call.cost),
             (true, true) => first.verdict(Outcome::Admitted, first.unseen, call.cost),
             (true, false) => self.overflowed(&scan, &first, call.cost),
+        })
+    }
+
+    /// The live cell to take where none is free or idle. A line, a debt or a ban is not forgotten for
+    /// another key; where the nearest has one, all have.
+    fn evictable<'a>(&self, scan: &Scan<'a>, first: &First) -> Option<Victim<'a>> {
+        let First { terms, reading, .. } = first;
+        scan.nearest.filter(|nearest| {
+            let is_line =
+                self.policy.may_owe_beyond() && terms.is_beyond(nearest.word.time(), reading);
+            self.overflow == Overflow::EvictNearest && (!is_line || mutant("evict: line ignored"))
         })
     }
 

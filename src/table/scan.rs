@@ -84,10 +84,7 @@ impl Table {
             } else if terms.is_idle(word.time(), reading) {
                 scan.idle = Some(victim);
                 break;
-            } else if scan.nearest.is_none_or(|nearest| word.time() < nearest.word.time())
-                && !(self.policy.may_owe_beyond() && terms.is_beyond(word.time(), reading))
-            {
-                // A line, a debt or a ban is not forgotten for another key.
+            } else if scan.nearest.is_none_or(|nearest| word.time() < nearest.word.time()) {
                 scan.nearest = Some(victim);
             }
         }

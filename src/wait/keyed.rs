@@ -28,7 +28,9 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// #     type Sleep = Ready<()>;
     /// #     fn sleep(&self, wait: Duration) -> Ready<()> { std::thread::sleep(wait); ready(()) }
     /// # }
-    /// async fn fetch(limiter: &KeyedLimiter<str>, sleeper: impl Sleeper) -> Result<(), WaitError> {
+    /// type PerKey = KeyedLimiter<str>;
+    ///
+    /// async fn fetch(limiter: &PerKey, sleeper: impl Sleeper) -> Result<(), WaitError> {
     ///     limiter.until_ready("key", sleeper).await?;
     ///     // at the limiter's rate from here on
     ///     Ok(())
@@ -60,8 +62,10 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     ///
     /// ```
     /// # use tollgate::{KeyedLimiter, Sleeper, WaitError};
-    /// async fn send(limiter: &KeyedLimiter<str>, bytes: &[u8], sleeper: impl Sleeper) -> Result<(), WaitError> {
-    ///     limiter.until_ready_n("key", bytes.len() as u64, sleeper).await
+    /// type PerKey = KeyedLimiter<str>;
+    ///
+    /// async fn send(limiter: &PerKey, size: u64, by: impl Sleeper) -> Result<(), WaitError> {
+    ///     limiter.until_ready_n("key", size, by).await
     /// }
     /// ```
     pub fn until_ready_n<S: Sleeper>(
@@ -93,7 +97,9 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # use tollgate::{KeyedLimiter, Sleeper, WaitError, WaitOptions};
     /// const PATIENT: WaitOptions = WaitOptions::new().within(Duration::from_secs(60));
     ///
-    /// async fn report(limiter: &KeyedLimiter<str>, sleeper: impl Sleeper) -> Result<(), WaitError> {
+    /// type PerKey = KeyedLimiter<str>;
+    ///
+    /// async fn report(limiter: &PerKey, sleeper: impl Sleeper) -> Result<(), WaitError> {
     ///     limiter.until_ready_with("key", 1, sleeper, PATIENT).await
     /// }
     /// ```
@@ -193,7 +199,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// let limiter: KeyedLimiter<str> = KeyedLimiter::new(Quota::per_second(10).burst(1))?;
     /// limiter.check_at("key", 1, 0);
     /// let (wait, max) = (Duration::from_millis(100), Duration::from_millis(99));
-    /// assert_eq!(limiter.line_up_at("key", 1, max, 0).err(), Some(WaitError::TooLong { wait, max }));
+    /// let error = limiter.line_up_at("key", 1, max, 0).err();
+    /// assert_eq!(error, Some(WaitError::TooLong { wait, max }));
     /// assert!(limiter.line_up_at("key", 1, wait, 0).is_ok());
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```

@@ -53,8 +53,8 @@ impl Limiter {
     ///
     /// ```
     /// # use tollgate::{Limiter, Sleeper, WaitError};
-    /// async fn send(limiter: &Limiter, bytes: &[u8], sleeper: impl Sleeper) -> Result<(), WaitError> {
-    ///     limiter.until_ready_n(bytes.len() as u64, sleeper).await
+    /// async fn send(limiter: &Limiter, size: u64, by: impl Sleeper) -> Result<(), WaitError> {
+    ///     limiter.until_ready_n(size, by).await
     /// }
     /// ```
     pub fn until_ready_n<S: Sleeper>(

@@ -218,8 +218,11 @@ fn refusal(verdict: &Verdict, cost: u64, max: Duration) -> WaitError {
             return WaitError::Full { retry_after: Some(Duration::from_nanos(fits_in)) };
         }
         // When all before it has left.
-        Algorithm::LeakyBucket => answer.restored_in().unwrap_or(u64::MAX),
-        _ => fits_in,
+        Algorithm::LeakyBucket => answer.restored_in(),
+        _ => Some(fits_in),
     };
-    WaitError::TooLong { wait: Duration::from_nanos(wait), max }
+    match wait.map(Duration::from_nanos) {
+        Some(wait) => WaitError::TooLong { wait, max },
+        None => WaitError::Never { cost, burst: answer.limit() },
+    }
 }

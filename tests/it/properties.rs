@@ -103,7 +103,7 @@ fn arb_step_with(quota: impl Strategy<Value = Quota>) -> impl Strategy<Value = S
 }
 
 /// A step of the clock, forward and (if `back`) back, by little, much and years.
-fn arb_move(back: bool) -> impl Strategy<Value = i64> {
+pub fn arb_move(back: bool) -> impl Strategy<Value = i64> {
     let forward = prop_oneof![
         4 => Just(0_i64),
         4 => 0..10_i64,
@@ -115,7 +115,7 @@ fn arb_move(back: bool) -> impl Strategy<Value = i64> {
     prop_oneof![4 => forward, u32::from(back) => backward.prop_map(|by| -by)]
 }
 
-fn moved(now: u64, by: i64) -> u64 {
+pub fn moved(now: u64, by: i64) -> u64 {
     now.saturating_add_signed(by)
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
-use tollgate::{Algorithm, Decision, Quota};
+use tollgate::{Algorithm, Decision, Quota, WaitError};
 
 /// What a call is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,21 @@ struct Bucket {
     room: BigInt,
     /// The virtual time up to which everything is spent.
     spent: BigInt,
+    /// The places in its line, and how many lives it has had.
+    places: Vec<Place>,
+    life: u64,
+    /// Whether anybody ever asked for a place.
+    has_lines: bool,
+}
+
+/// A place in a line.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    cost: u64,
+    /// The virtual time after its charge.
+    end: BigInt,
+    /// The life in which it was charged.
+    life: u64,
 }
 
 /// Where the engine starts its clock and where it starts over; only differences matter but for
@@ -196,7 +211,9 @@ impl Reference {
             State::Bucket(bucket) => {
                 let clock = bucket.clock(origin, now);
                 let back = bucket.unit.clone() * tokens;
-                if bucket.spent > clock {
+                let owed = bucket.spent.clone() - &clock;
+                let is_line = owed > bucket.held_from(self.algorithm);
+                if bucket.spent > clock && !(is_line && bucket.has_lines) {
                     bucket.spent = (bucket.spent.clone() - back).max(clock);
                 }
             }
@@ -214,7 +231,10 @@ impl Reference {
 
     pub fn reset(&mut self) {
         match &mut self.state {
-            State::Bucket(bucket) => bucket.spent = BigInt::zero(),
+            State::Bucket(bucket) => {
+                bucket.spent = BigInt::zero();
+                bucket.life += 1;
+            }
             State::Window(one) => *one = Window::unseen(),
             State::Log(log) => log.stamps.clear(),
         }
@@ -263,6 +283,44 @@ impl Reference {
             }
         }
         self.quota = quota;
+    }
+
+    /// Charges a call that waits for its turn, and names its place.
+    pub fn line_up(&mut self, cost: u64, max: Duration, now: u64) -> Result<usize, WaitError> {
+        self.renew(now);
+        let State::Bucket(bucket) = &mut self.state else { panic!("only buckets have lines") };
+        bucket.has_lines = true;
+        bucket.line_up(self.algorithm, self.origin, (cost, max), now)
+    }
+
+    /// The wait for a place's turn.
+    pub fn remaining(&mut self, place: usize, now: u64) -> Result<Option<Duration>, WaitError> {
+        self.renew(now);
+        let State::Bucket(bucket) = &self.state else { panic!("only buckets have lines") };
+        let Place { cost, end, .. } = &bucket.places[place];
+        let turn = bucket.turn(self.algorithm, end, *cost);
+        let clock = bucket.clock(self.origin, now);
+        match bucket.wait(self.origin, now, &clock, &turn) {
+            Some(0) => Ok(None),
+            Some(wait) if &bucket.unit * *cost <= bucket.room => {
+                Ok(Some(Duration::from_nanos(wait)))
+            }
+            _ => Err(bucket.never(*cost)),
+        }
+    }
+
+    /// A place is left.
+    pub fn give_up(&mut self, place: usize, now: u64) {
+        if self.remaining(place, now) == Ok(None) {
+            return;
+        }
+        let State::Bucket(bucket) = &mut self.state else { panic!("only buckets have lines") };
+        let Place { cost, end, life } = &bucket.places[place];
+        let after = end - &bucket.unit * *cost;
+        let is_last = *life == bucket.life && bucket.spent == *end;
+        if is_last && after >= bucket.clock(self.origin, now) {
+            bucket.spent = after;
+        }
     }
 
     fn window(&self) -> BigInt {
@@ -315,7 +373,16 @@ impl Bucket {
         };
         let room = &unit * quota.burst_size();
         let base = BigRational::from(BigInt::from(BASE));
-        Bucket { unit, slope, base, room, spent: BigInt::zero() }
+        Bucket {
+            unit,
+            slope,
+            base,
+            room,
+            spent: BigInt::zero(),
+            places: Vec::new(),
+            life: 0,
+            has_lines: false,
+        }
     }
 
     fn keeps_units(&self) -> bool {
@@ -404,6 +471,53 @@ impl Bucket {
         }
     }
 
+    /// What may be owed before it is a line.
+    fn held_from(&self, algorithm: Algorithm) -> BigInt {
+        if algorithm == Algorithm::LeakyBucket { BigInt::zero() } else { self.room.clone() }
+    }
+
+    /// The virtual time that is the turn of a charge.
+    fn turn(&self, algorithm: Algorithm, end: &BigInt, cost: u64) -> BigInt {
+        match algorithm {
+            Algorithm::LeakyBucket => end - &self.unit * cost,
+            _ => end - &self.room,
+        }
+    }
+
+    fn never(&self, cost: u64) -> WaitError {
+        WaitError::Never { cost, burst: whole(&(&self.room / &self.unit)) }
+    }
+
+    fn line_up(
+        &mut self,
+        algorithm: Algorithm,
+        origin: u64,
+        (cost, max): (u64, Duration),
+        now: u64,
+    ) -> Result<usize, WaitError> {
+        let clock = self.clock(origin, now);
+        let start = self.spent.clone().max(clock.clone());
+        let end = &start + &self.unit * cost;
+        if &self.unit * cost > self.room {
+            return Err(self.never(cost));
+        }
+        let turn = self.turn(algorithm, &end, cost);
+        let wait =
+            |target: &BigInt| self.wait(origin, now, &clock, target).map(Duration::from_nanos);
+        let fits = &end - &self.room;
+        let Some(free_in) = wait(&fits) else { return Err(self.never(cost)) };
+        if algorithm == Algorithm::LeakyBucket && !free_in.is_zero() {
+            return Err(WaitError::Full { retry_after: Some(free_in) });
+        }
+        let Some(turn_in) = wait(&turn) else { return Err(self.never(cost)) };
+        if turn_in > max || &end - clock > BigInt::from(ROOM_MAX) {
+            return Err(WaitError::TooLong { wait: turn_in, max });
+        }
+        self.spent.clone_from(&end);
+        self.places.push(Place { cost, end, life: self.life });
+        Ok(self.places.len() - 1)
+    }
+
     /// Units per token for another quota, whose debts have to be translated: a multiple of those
     /// that there are, or as fine as can be.
     fn unit_for(&self, algorithm: Algorithm, quota: Quota) -> BigInt {
@@ -448,9 +562,15 @@ impl Bucket {
         let clock = self.handed_on(origin, now);
         let ratio = BigRational::new(next.unit.clone(), self.unit.clone());
         let zero = BigRational::zero();
-        let owed = (BigRational::from(self.spent.clone()) - clock.floor()).max(zero) * &ratio;
-        let owed = owed.ceil().to_integer().min(BigInt::from(ROOM_MAX));
-        next.spent = BigInt::from(BASE) + owed;
+        let carry = |time: &BigInt| {
+            let owed = (BigRational::from(time.clone()) - clock.floor()).max(zero.clone()) * &ratio;
+            BigInt::from(BASE) + owed.ceil().to_integer().min(BigInt::from(ROOM_MAX))
+        };
+        next.spent = carry(&self.spent);
+        let places = self.places.iter();
+        next.places = places.map(|place| Place { end: carry(&place.end), ..*place }).collect();
+        next.life = self.life + 1;
+        next.has_lines = self.has_lines;
         let parts = BigRational::from(BigInt::one() << 64);
         next.base += ((&clock - clock.floor()) * ratio * &parts).ceil() / parts;
         next
