@@ -63,7 +63,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     ///
     /// It is the caller's grant, not an undo: what the passing of time has given back since the
     /// charge, it has given already. If the key was evicted in between, its debt was forgiven
-    /// then, and a refund forgives again.
+    /// then, and a refund forgives again. While calls wait in the key's line ([`Turn`](crate::Turn))
+    /// nothing is given back, as somebody else owns what has been charged since.
     ///
     /// ```
     /// # use tollgate::{KeyedLimiter, Quota};

@@ -40,7 +40,8 @@ impl Limiter {
     /// Gives tokens back, never above a full bucket or below an empty window.
     ///
     /// It is the caller's grant, not an undo: what the passing of time has given back since the
-    /// charge, it has given already.
+    /// charge, it has given already. While calls wait in line ([`Turn`](crate::Turn)) nothing is given
+    /// back, as somebody else owns what has been charged since.
     ///
     /// ```
     /// # use tollgate::{Limiter, Quota};

@@ -276,7 +276,7 @@ fn every_schedule_of_a_small_line_keeps_the_quota_in_every_interval() {
             let states = search(algorithm, burst, max);
             println!("{states} states with a burst of {burst} and waits up to {max}");
             // Every half token that can be owed, and more.
-            assert!(states as u64 >= 2 * (burst + max) + 1);
+            assert!(states as u64 > 2 * (burst + max));
         }
     }
 }
@@ -287,8 +287,47 @@ fn every_schedule_of_a_small_queue_departs_evenly() {
     for (burst, max) in [(1, 3), (3, 2), (4, 9), (5, 4)] {
         let states = search(Algorithm::LeakyBucket, burst, max);
         println!("{states} states with a burst of {burst} and waits up to {max}");
-        assert!(states as u64 >= 2 * burst.min(max) + 1);
+        assert!(states as u64 > 2 * burst.min(max));
     }
+}
+
+/// Threads that line up at one moment and leave at random: those who stay have turns of their own, the
+/// burst at once and then one a second.
+#[test]
+fn threads_that_stay_have_turns_of_their_own() {
+    const THREADS: u64 = 4;
+    let calls = if cfg!(debug_assertions) { 300 } else { 3_000 };
+    let limiter: KeyedLimiter<u8> = KeyedLimiter::builder(Quota::per_second(1).burst(5))
+        .clock(Clock::manual().0)
+        .build()
+        .unwrap();
+    let now = 7 * SECOND;
+    let max = Duration::from_secs(1_000_000);
+    let stay = |seed: u64| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut held: Vec<Turn<'_>> = Vec::new();
+        for _ in 0..calls {
+            held.push(limiter.line_up_at(&7, 1, max, now).unwrap());
+            if random.u8(..3) == 0 {
+                held.swap_remove(random.usize(..held.len())).give_up_at(now);
+            }
+        }
+        let mut turns = Vec::new();
+        for mut turn in held {
+            turns.push(turn.remaining_at(now).unwrap().unwrap_or_default().as_nanos() as u64);
+            std::mem::forget(turn);
+        }
+        turns
+    };
+    let mut turns: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|seed| scope.spawn(move || stay(seed))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    turns.sort_unstable();
+    let at_once = turns.iter().take_while(|&&turn| turn == 0).count();
+    assert!(at_once <= 5, "{at_once} at once");
+    assert!(turns[at_once..].windows(2).all(|pair| pair[1] - pair[0] >= SECOND));
+    assert!(turns.len() as u64 > THREADS * calls / 2);
 }
 
 #[test]

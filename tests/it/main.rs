@@ -6,7 +6,7 @@
 //! | `properties.rs` | P1, P2, P6, P7, P8: the engine against the reference |
 //! | `boundaries.rs` | the ends of every range, and bad input |
 //! | `histories.rs` | P1: some order of the calls explains what threads were told |
-//! | `lines.rs`, `waiting.rs` | places in a line, and the calls that wait for their turn |
+//! | `lines.rs`, `waiting.rs`, `leaving.rs` | places in a line, and the calls that wait for their turn |
 //! | `threads.rs` | P1 and P7 under threads |
 //! | `leases.rs` | leases of one state: the bound in every interval, and exact books |
 //! | `table.rs` | P5 and P6: capacity, overflow, forgetting |
@@ -16,8 +16,10 @@
 
 mod boundaries;
 mod exact;
+mod executor;
 mod histories;
 mod leases;
+mod leaving;
 mod lines;
 mod orderings;
 mod properties;
