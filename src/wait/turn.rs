@@ -34,6 +34,8 @@ use crate::wait::line::Line;
 ///   four such changes stands at the present end of the line, without being charged again.
 /// * **A key that is reset** has all its tokens again; those who stand in its line leave at their turns
 ///   nevertheless. A key with a line is not evicted from a full table.
+/// * **Calls and refunds that bring a quota of their own** (`check_with`, `refund_with`) judge the line
+///   by their own burst, and one with a larger burst may pass it. Whoever waits has the limiter's.
 /// * **A clock that steps back** makes the wait longer by the step, one that jumps forward lets all go
 ///   whose turns have passed.
 ///
