@@ -9,8 +9,12 @@ pub(crate) enum Reach {
     Burst,
     /// By what is earned in so many nanoseconds: a call that waits so long for its turn at the most.
     Nanos(u64),
-    /// By so many tokens.
-    Tokens(u64),
+    /// By a debt of so many tokens, which the answer counts as tokens that are there.
+    Debt(u64),
+    /// As far as a word can tell: a penalty is not asked for.
+    Penalty,
+    /// So far that the key is refused until this moment, in nanoseconds of the limiter.
+    Ban(u64),
 }
 
 /// What a call has charged.

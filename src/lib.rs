@@ -3,6 +3,7 @@
 // In the order in which data flows: key, hash, bucket, cell, algorithm, decision.
 mod builder;
 mod clock;
+mod debt;
 mod limiter;
 
 mod joint;
@@ -37,6 +38,7 @@ mod sync;
 pub use algorithm::Algorithm;
 pub use builder::{BuildError, Builder, KeyedBuilder, Overflow};
 pub use clock::{Clock, ClockError, CoarseHandle, ManualClock};
+pub use debt::DebtError;
 pub use decision::Decision;
 pub use hash::Hasher;
 pub use joint::{Ask, JointDecision, check_all, check_all_at};

@@ -28,6 +28,8 @@ pub(crate) struct Terms {
     /// Units that a charge may take a bucket beyond its room; less than 0 for a call that may not use
     /// all of it. Not in the publication: it is a call's.
     pub(crate) beyond: i64,
+    /// The least time that a charge leaves a bucket with. A call's, too.
+    pub(crate) at_least: u64,
 }
 
 /// A moment on a line.
@@ -62,7 +64,7 @@ impl Terms {
         } else {
             (LIVE_FROM, 0)
         };
-        Terms { sequence: 0, algorithm, layout, origin, base, phase, beyond: 0 }
+        Terms { sequence: 0, algorithm, layout, origin, base, phase, beyond: 0, at_least: 0 }
     }
 
     /// The same terms with the layout of the quota that a call brings, if it brings one.
@@ -92,9 +94,27 @@ impl Terms {
                     _ => ahead,
                 }
             }
-            Reach::Tokens(tokens) => tokens.saturating_mul(unit).min(OWED_MAX) as i64,
+            Reach::Debt(tokens) => {
+                let room = room.saturating_add(tokens.saturating_mul(unit)).min(OWED_MAX);
+                return Terms { layout: Layout { room, ..self.layout }, ..self };
+            }
+            Reach::Penalty => OWED_MAX as i64,
+            Reach::Ban(until) => {
+                return Terms { at_least: self.refusing_until(until, reading), ..self };
+            }
         };
         Terms { beyond, ..self }
+    }
+
+    /// The least time of a key that owes more than its burst up to a moment: at a nanosecond before it
+    /// still does.
+    fn refusing_until(&self, until: u64, reading: &Reading) -> u64 {
+        if until <= reading.now {
+            return 0;
+        }
+        let clock = self.position(until - 1).saturating_add(1);
+        let time = clock.saturating_add(self.layout.room);
+        time.min(reading.position.saturating_add(OWED_MAX))
     }
 
     /// Whether a key owes more than its burst: callers wait in line for it, it is in debt, or banned. In

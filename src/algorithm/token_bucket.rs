@@ -100,7 +100,7 @@ pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
     let units = cost.checked_mul(terms.layout.unit)?;
     // No overflow: units <= room <= OWED_MAX, and position <= 2^59 - 1 - OWED_MAX. Where the room was cut
     // below what is owed, only a cost of 0 gets here, and changes nothing.
-    if units <= free { Some(start + units) } else { None }
+    if units <= free { Some((start + units).max(terms.at_least)) } else { None }
 }
 
 /// Gives tokens back, never above a full bucket. `None` if it is full already.

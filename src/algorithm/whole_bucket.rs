@@ -78,7 +78,8 @@ mod tests {
         let algorithm = Algorithm::TokenBucket;
         let (sequence, origin, phase) = (0, 123, 7);
         let base = LIVE_FROM;
-        let terms = Terms { sequence, algorithm, layout, origin, base, phase, beyond: 0 };
+        let terms =
+            Terms { sequence, algorithm, layout, origin, base, phase, beyond: 0, at_least: 0 };
         let Some(reading) = terms.read_whole_bucket(origin + elapsed) else { return };
         assert_eq!(Some(reading), terms.read_bucket(origin + elapsed));
         for owed in [0, 1, 6, 7, 8, 1_000, room / 2, room] {

@@ -38,8 +38,8 @@ const IN_FLIGHT: usize = 32;
 /// # Ok::<(), tollgate::BuildError>(())
 /// ```
 pub struct KeyedLimiter<K: ?Sized> {
-    table: Table,
-    timer: Timer,
+    pub(crate) table: Table,
+    pub(crate) timer: Timer,
     hasher: KeyHasher<K>,
     capacity: usize,
 }

@@ -78,7 +78,7 @@ impl Slot {
         };
         let layout = Layout { slope, unit, room, count_bits, shape };
         let (origin, base, phase) = (field(5), field(6), field(8));
-        Terms { sequence, algorithm, layout, origin, base, phase, beyond: 0 }
+        Terms { sequence, algorithm, layout, origin, base, phase, beyond: 0, at_least: 0 }
     }
 
     /// The terms of a bucket whose clock rises by a whole number of units a nanosecond: the first
@@ -91,7 +91,7 @@ impl Slot {
         let slope = slope.is_whole().then_some(Slope { high: 0, low: 0, ..slope })?;
         let layout = Layout { slope, unit, room, count_bits: 0, shape: Shape::default() };
         // What has passed of a unit is never completed.
-        Some(Terms { sequence, algorithm, layout, origin, base, phase: 0, beyond: 0 })
+        Some(Terms { sequence, algorithm, layout, origin, base, phase: 0, beyond: 0, at_least: 0 })
     }
 
     pub(super) fn read_translation(&self) -> Translation {

@@ -1,0 +1,179 @@
+//! Debts, penalties and bans of a keyed limiter.
+
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::charge::Reach;
+use crate::debt::{DebtError, begin, put_down};
+use crate::decision::{Decision, Verdict};
+use crate::keyed::KeyedLimiter;
+use crate::table::Call;
+
+impl<K: Hash + ?Sized> KeyedLimiter<K> {
+    /// A check that may take on a debt: it is admitted if the cost is within the tokens that are there
+    /// and `debt` more. For calls that must not be split, such as one large answer. Plain checks are
+    /// refused until the debt is earned back.
+    ///
+    /// The answer is that of a bucket whose burst is larger by the debt: `limit`, `remaining` and
+    /// `retry_after` count it. In any interval of length t a key is admitted at most
+    /// `burst + debt + t * limit / period`, with the largest debt that any call may take on.
+    ///
+    /// # Errors
+    ///
+    /// [`DebtError::Algorithm`] if the algorithm is no bucket.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Clock, KeyedLimiter, Quota};
+    ///
+    /// let builder = KeyedLimiter::<str>::builder(Quota::per_second(10));
+    /// let limiter = builder.clock(Clock::manual().0).build()?;
+    /// assert!(!limiter.check_n("key", 25).is_allowed());
+    /// assert!(limiter.check_in_debt("key", 25, 20)?.is_allowed());
+    /// assert_eq!(limiter.check("key").retry_after(), Some(Duration::from_millis(1_600)));
+    /// assert_eq!(limiter.check_in_debt("key", 5, 20)?.remaining(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_in_debt(&self, key: &K, cost: u64, debt: u64) -> Result<Decision, DebtError> {
+        let (now, tick) = self.timer.read();
+        self.decide_in_debt(key, cost, debt, (now, tick))
+    }
+
+    /// [`check_in_debt`](KeyedLimiter::check_in_debt) at a time of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`check_in_debt`](KeyedLimiter::check_in_debt).
+    ///
+    /// ```
+    /// # use tollgate::{KeyedLimiter, Quota};
+    /// let limiter: KeyedLimiter<str> = KeyedLimiter::new(Quota::per_second(1))?;
+    /// assert!(limiter.check_in_debt_at("key", 3, 2, 0)?.is_allowed());
+    /// assert!(!limiter.check_at("key", 1, 2_999_999_999).is_allowed());
+    /// assert!(limiter.check_at("key", 1, 3_000_000_000).is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_in_debt_at(
+        &self,
+        key: &K,
+        cost: u64,
+        debt: u64,
+        now: u64,
+    ) -> Result<Decision, DebtError> {
+        self.decide_in_debt(key, cost, debt, (now, 1))
+    }
+
+    /// Charges so many tokens for bad behaviour, whether they are there or not. Not counted as a
+    /// decision. What is owed in all is cut to nine years of the rate.
+    ///
+    /// # Errors
+    ///
+    /// [`DebtError`] if the algorithm is no bucket, or the table is full.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Clock, KeyedLimiter, Quota};
+    ///
+    /// let builder = KeyedLimiter::<str>::builder(Quota::per_second(10));
+    /// let limiter = builder.clock(Clock::manual().0).build()?;
+    /// limiter.penalize("key", 30)?;
+    /// limiter.refund("key", 5);
+    /// assert_eq!(limiter.check("key").retry_after(), Some(Duration::from_millis(2_100)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn penalize(&self, key: &K, tokens: u64) -> Result<(), DebtError> {
+        self.penalize_at(key, tokens, self.timer.now())
+    }
+
+    /// [`penalize`](KeyedLimiter::penalize) at a time of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`penalize`](KeyedLimiter::penalize).
+    ///
+    /// ```
+    /// # use tollgate::{KeyedLimiter, Quota};
+    /// let limiter: KeyedLimiter<str> = KeyedLimiter::new(Quota::per_second(1))?;
+    /// limiter.penalize_at("key", 2, 0)?;
+    /// assert!(!limiter.check_at("key", 1, 1_999_999_999).is_allowed());
+    /// assert!(limiter.check_at("key", 1, 2_000_000_000).is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn penalize_at(&self, key: &K, tokens: u64, now: u64) -> Result<(), DebtError> {
+        begin(&self.table.policy)?;
+        let verdict = self.owe(key, Reach::Penalty, tokens, now);
+        // More than a word can tell is as much as it can.
+        let most = || put_down(&self.owe(key, Reach::Ban(u64::MAX), 0, now));
+        put_down(&verdict).or_else(most).unwrap_or(Ok(()))
+    }
+
+    /// Refuses a key every token for so long; up to nine years. Of two bans the longer holds, and no
+    /// refund shortens one; [`reset`](KeyedLimiter::reset) lifts it. At its end the bucket is empty, and
+    /// tokens come back from then on.
+    ///
+    /// A ban lasts as long by the quota that is in force when it is laid; a change to another rate
+    /// stretches or shortens it with everything else that is owed. Under a limit of 0 it has no end.
+    ///
+    /// # Errors
+    ///
+    /// [`DebtError`] if the algorithm is no bucket, or the table is full.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Clock, KeyedLimiter, Quota};
+    ///
+    /// let (clock, time) = Clock::manual();
+    /// let builder = KeyedLimiter::<str>::builder(Quota::per_second(10));
+    /// let limiter = builder.clock(clock).build()?;
+    /// limiter.ban("key", Duration::from_secs(60))?;
+    /// assert_eq!(limiter.check("key").retry_after(), Some(Duration::from_millis(60_100)));
+    /// time.advance(Duration::from_millis(60_100));
+    /// assert!(limiter.check("key").is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ban(&self, key: &K, time: Duration) -> Result<(), DebtError> {
+        let now = self.timer.now();
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.ban_at(key, now.saturating_add(nanos), now)
+    }
+
+    /// [`ban`](KeyedLimiter::ban) at a time of the caller's, until another.
+    ///
+    /// # Errors
+    ///
+    /// As [`ban`](KeyedLimiter::ban).
+    ///
+    /// ```
+    /// # use tollgate::{KeyedLimiter, Quota};
+    /// let limiter: KeyedLimiter<str> = KeyedLimiter::new(Quota::per_second(1_000_000))?;
+    /// limiter.ban_at("key", 7_000, 0)?;
+    /// assert!(!limiter.check_at("key", 1, 7_999).is_allowed());
+    /// assert!(limiter.check_at("key", 1, 8_000).is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ban_at(&self, key: &K, until: u64, now: u64) -> Result<(), DebtError> {
+        begin(&self.table.policy)?;
+        put_down(&self.owe(key, Reach::Ban(until), 0, now)).unwrap_or(Ok(()))
+    }
+
+    fn decide_in_debt(
+        &self,
+        key: &K,
+        cost: u64,
+        debt: u64,
+        (now, tick): (u64, u32),
+    ) -> Result<Decision, DebtError> {
+        begin(&self.table.policy)?;
+        if cost == 0 {
+            return Ok(self.peek_at(key, 0, now));
+        }
+        let verdict = self.owe(key, Reach::Debt(debt), cost, now);
+        self.table.counts.decided(verdict.outcome);
+        Ok(verdict.decision(cost, tick))
+    }
+
+    fn owe(&self, key: &K, reach: Reach, cost: u64, now: u64) -> Verdict {
+        let call = Call { reach, ..Call::new(self.place(key), cost, now) };
+        self.table.charge(&call).0
+    }
+}
