@@ -9,6 +9,7 @@
 //! | `histories.rs` | P1: some order of the calls explains what threads were told |
 //! | `lines.rs`, `waiting.rs`, `leaving.rs` | places in a line, and the calls that wait for their turn |
 //! | `threads.rs` | P1 and P7 under threads |
+//! | `handles.rs` | leases of one state: their size, their end, and what is refused |
 //! | `leases.rs` | leases of one state: the bound in every interval, and exact books |
 //! | `table.rs` | P5 and P6: capacity, overflow, forgetting |
 //! | `scenarios.rs` | cases of real bugs |
@@ -19,6 +20,7 @@ mod boundaries;
 mod debt;
 mod exact;
 mod executor;
+mod handles;
 mod histories;
 mod leases;
 mod leaving;
