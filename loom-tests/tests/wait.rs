@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use loom::sync::atomic::AtomicU64;
 use loom::sync::atomic::Ordering::SeqCst;
-use tollgate::{Algorithm, KeyedLimiter, Limiter, Overflow, Quota, Turn, WaitError, check_all_at};
+use tollgate::{
+    Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota, Turn, WaitError, check_all_at,
+};
 use tollgate_loom_tests::{
     NOW, SECOND, explore, explore_deep, one_state, one_state_of, race, race_of_three, two_cells,
     two_cells_of,
@@ -162,16 +164,21 @@ fn two_who_leave_a_line_give_nobody_elses_turn_away() {
 #[test]
 fn a_charge_that_is_taken_back_gives_nobody_elses_turn_away() {
     explore("wait: roll-back", Some(3), || {
-        let both = Arc::new((one_state(ONE), one_state(ONE)));
+        // Side by side, as limits are charged in the order of their addresses.
+        let one = || {
+            let builder = Limiter::builder(ONE).clock(Clock::manual().0);
+            builder.origin(Duration::ZERO).build().unwrap()
+        };
+        let both = Arc::new([one(), one()]);
         let (all, stays) = race(
             &both,
-            |(x, y)| check_all_at(&mut [x.ask(1), y.ask(1)], NOW).is_allowed(),
-            |(x, y)| {
+            |[x, y]: &[Limiter; 2]| check_all_at(&mut [x.ask(1), y.ask(1)], NOW).is_allowed(),
+            |[x, y]| {
                 let _ = y.check_at(1, NOW);
                 x.stays(NOW)
             },
         );
-        let next = both.0.stays(NOW);
+        let next = both[0].stays(NOW);
         assert_apart([all.then_some(NOW), Some(stays), Some(next)]);
     });
 }
