@@ -19,6 +19,8 @@ pub enum Overflow {
     /// Forgets the key of the bucket with the least to lose, the one that is nearest to idle, and
     /// takes its cell. What that key still owed is forgiven, and counted in
     /// [`Stats::evicted`](crate::Stats::evicted). A flood of one-shot keys evicts itself first.
+    /// A key in whose line calls wait ([`Turn`](crate::Turn)) is not forgotten; where all keys of the
+    /// bucket have lines, the call is refused.
     #[default]
     EvictNearest,
     /// Refuses the call, and counts it in [`Stats::refused_full`](crate::Stats::refused_full).
