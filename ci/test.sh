@@ -20,12 +20,20 @@ RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 step "unit, property and table tests"
 cargo test --locked --release --lib --tests --examples
 
+step "the same with every feature"
+cargo clippy --locked --all-targets --all-features -- -D warnings
+cargo test --locked --release --all-features --test it waiting
+
 step "documentation tests"
-cargo test --locked --release --doc
+cargo test --locked --release --all-features --doc
 
 step "examples"
 cargo run --locked --release --quiet --example quickstart
 cargo run --locked --release --quiet --example scenarios -- tests/data/scenarios.jsonl
+cargo run --locked --release --quiet --example compose
+cargo run --locked --release --quiet --example hot
+cargo run --locked --release --quiet --example waiting
+cargo run --locked --release --quiet --features tokio --example waiting_async
 cargo run --locked --release --quiet --example replay -- --verify --requests 50000
 cargo run --locked --release --quiet --example replay -- --requests 1000000
 

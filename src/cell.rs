@@ -2,11 +2,12 @@
 //!
 //! Everything here is about one word. Who the word belongs to is the bucket's concern.
 
-use crate::algorithm::Answer;
-use crate::algorithm::rule::{Rule, WholeBuckets};
+use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_log::{self, Ask, Judged};
+use crate::algorithm::{Algorithm, Answer};
 use crate::charge::Charge;
 use crate::decision::{Decision, Outcome, Verdict};
+use crate::joint::Spare;
 use crate::policy::Policy;
 use crate::probe::{Site, mutant, step};
 use crate::stats::Own;
@@ -108,68 +109,89 @@ pub(crate) fn decide_log(
     swap.is_ok().then_some(verdict(Outcome::Admitted))
 }
 
-/// Replaces the time of a live word; false if another thread moved the word meanwhile.
-pub(crate) fn replace(cell: &Atomic<Word>, word: Word, time: u64, terms: &Terms) -> bool {
-    swap(cell, word, word.at(time, terms.epoch()))
-}
-
-/// Makes the key of a live word as one not seen, which is another life: what was charged before is
-/// forgiven, and not given back a second time. False if another thread moved the word meanwhile.
-pub(crate) fn clear(cell: &Atomic<Word>, word: Word, terms: &Terms) -> bool {
-    let time = terms.cleared(word.time());
-    if mutant("reset: same generation") {
-        return replace(cell, word, time, terms);
-    }
-    swap(cell, word, word.next_life(time, terms.epoch()))
-}
-
-fn swap(cell: &Atomic<Word>, word: Word, next: Word) -> bool {
+/// Replaces a live word; false if another thread moved it meanwhile.
+pub(crate) fn replace(cell: &Atomic<Word>, word: Word, next: Word) -> bool {
     // Release: as in `charge`.
     cell.compare_exchange(word, next, Release.at("cell/replace"), Relaxed).is_ok()
 }
 
-/// A decision that admits, and waits for its swap: of a bucket whose clock is whole, as most are.
+/// The word of a key that is made as one not seen: of another life, from which no charge of this one is
+/// taken back.
+pub(crate) fn cleared(word: Word, terms: &Terms) -> Word {
+    let time = terms.cleared(word.time());
+    if mutant("reset: same generation") {
+        return word.at(time, terms.epoch());
+    }
+    word.next_life(time, terms.epoch())
+}
+
+/// A decision that admits, and waits for its swap.
 #[derive(Clone, Copy)]
 pub(crate) struct Prepared<'a> {
     cell: &'a Atomic<Word>,
     index: usize,
     word: Word,
-    after: u64,
-    cost: u64,
-    terms: Terms,
-    reading: Reading,
+    /// The word after the charge.
+    next: Word,
+    /// The clock, in units.
+    position: u64,
+    /// Which publication of the quota it is made under.
+    sequence: u64,
+    /// What is kept of the key before the charge.
+    answer: Answer,
 }
 
 impl<'a> Prepared<'a> {
     /// For the `word` that was loaded with Acquire under terms that were in force since; `None` if the
     /// call is refused.
-    #[inline]
-    pub(crate) fn new(
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `attempt`")]
+    pub(crate) fn new<R: Rule>(
         (index, cell): (usize, &'a Atomic<Word>),
         word: Word,
         cost: u64,
         (terms, reading): (Terms, Reading),
     ) -> Option<Prepared<'a>> {
-        let after = WholeBuckets::charge(&terms, word.time(), &reading, cost)?;
-        Some(Prepared { cell, index, word, after, cost, terms, reading })
+        let after = R::charge(&terms, word.time(), &reading, cost)?;
+        let next = word.at(after, terms.epoch());
+        let answer = R::answer(&terms, word.time(), &reading);
+        let (position, sequence) = (reading.position, terms.sequence);
+        Some(Prepared { cell, index, word, next, position, sequence, answer })
     }
 
-    /// Makes the charge; `None` if another thread moved the word meanwhile.
+    /// Makes the charge; false if another thread moved the word meanwhile.
     #[inline]
-    pub(crate) fn charge(&self) -> Option<Charge> {
-        let Prepared { cell, index, word, after, cost, .. } = *self;
-        let Attempt::Charged(time) = charge(cell, word, Some(after), self.terms.epoch()) else {
-            return None;
-        };
-        let word = word.at(time, self.terms.epoch());
-        let (position, sequence) = (self.reading.position, self.terms.sequence);
-        Some(Charge { index, word, position, cost, sequence })
+    pub(crate) fn charge(&self) -> bool {
+        let (after, epoch) = (Some(self.next.time()), self.next.epoch());
+        matches!(charge(self.cell, self.word, after, epoch), Attempt::Charged(_))
+    }
+
+    /// The charge, if it was made.
+    pub(crate) fn charged(&self, cost: u64) -> Charge {
+        let Prepared { index, next: word, position, sequence, .. } = *self;
+        Charge { index, word, position, cost, sequence }
+    }
+
+    /// What can be spent after a charge of so much.
+    #[inline]
+    pub(crate) fn spare(&self, cost: u64) -> Spare {
+        self.answer.spare_after(cost)
     }
 
     #[inline]
-    pub(crate) fn decision(&self, tick: u32) -> Decision {
-        let line = (&self.terms, &self.reading);
-        WholeBuckets::decision((Outcome::Admitted, self.after), line, self.cost, tick)
+    pub(crate) fn decision(
+        &self,
+        algorithm: Algorithm,
+        cost: u64,
+        tick: u32,
+        is_charged: bool,
+    ) -> Decision {
+        let answer = self.answer.after(if is_charged { cost } else { 0 });
+        let outcome = Outcome::Admitted;
+        if is_charged {
+            return Decision::new(outcome, algorithm, answer, cost, tick);
+        }
+        Verdict { outcome, algorithm, answer }.foreseen(cost, tick)
     }
 }
 
@@ -188,10 +210,11 @@ pub(crate) fn take_back(
 ) {
     let early = mutant("take back: clock before the word").then(&clock);
     loop {
-        // Acquire: the terms below must be at least as new as the word. Pairs with the Release of the
-        // swap that wrote it.
+        // Acquire: the terms and the clock below must be at least as new as the word. Pairs with the
+        // Release of the swap that wrote it.
         let word = cell.load(Acquire.at("take_back/word"));
-        if !charge.is_in(word) || !is_key() {
+        let is_of_this_life = charge.is_in(word) && is_key();
+        if !is_of_this_life && !mutant("take back: from another life") {
             return;
         }
         let now = early.unwrap_or_else(&clock);
@@ -199,13 +222,17 @@ pub(crate) fn take_back(
         let Some(reading) = terms.read(now).filter(|_| terms.epoch() == word.epoch()) else {
             return;
         };
-        let is_line = policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading);
-        if is_line && !mutant("take back: line ignored") {
+        let is_beyond = policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading);
+        if is_beyond && !mutant("take back: from a line") {
             return;
         }
-        match terms.take_back(word.time(), &reading, charge) {
-            Some(time) if !replace(cell, word, time, &terms) => {}
-            _ => return,
+        let Some(time) = terms.take_back(word.time(), &reading, charge) else { return };
+        let next = word.at(time, terms.epoch());
+        if mutant("take back: stored") {
+            return cell.store(next, Relaxed);
+        }
+        if replace(cell, word, next) {
+            return;
         }
     }
 }
@@ -242,7 +269,7 @@ fn give_up_wrongly(cell: &Atomic<Word>, word: Word, next: Word) {
         // Relaxed: only mutants come here.
         let seen = cell.load(Relaxed.at("give_up/wrong"));
         let time = seen.time() - (word.time() - next.time());
-        if swap(cell, seen, seen.at(time, seen.epoch())) {
+        if replace(cell, seen, seen.at(time, seen.epoch())) {
             return;
         }
     }

@@ -17,6 +17,13 @@ pub(crate) enum Outcome {
     RefusedFull,
 }
 
+impl Outcome {
+    #[inline]
+    pub(crate) fn is_allowed(self) -> bool {
+        matches!(self, Outcome::Admitted | Outcome::AdmittedFull)
+    }
+}
+
 /// How a call was decided, and what can be asked of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Verdict {
@@ -122,7 +129,7 @@ impl Decision {
     #[must_use]
     #[inline]
     pub fn is_allowed(&self) -> bool {
-        matches!(self.outcome, Outcome::Admitted | Outcome::AdmittedFull)
+        self.outcome.is_allowed()
     }
 
     /// Whether the table had no cell for the key, so that the overflow policy answered and not

@@ -16,9 +16,15 @@ pub(crate) use loom::lazy_static as model_static;
 #[cfg(tollgate_loom)]
 pub(crate) use loom::thread_local as model_thread_local;
 
-/// A counter beside the protocols: statistics and the manual clock. It is never the place where
-/// a decision is made, so the models leave it out of their state space.
+/// A counter beside the protocols: statistics. It is never the place where a decision is made, so the
+/// models leave it out of their state space.
 pub(crate) type Counter = atomic::Atomic<u64>;
+
+/// The nanoseconds of a manual clock; those models that read one have it in their state space.
+#[cfg(not(tollgate_loom))]
+pub(crate) type Nanos = Counter;
+#[cfg(tollgate_loom)]
+pub(crate) type Nanos = Atomic<u64>;
 
 /// A count of the statistics; the model of the statistics alone has it in its state space.
 #[cfg(not(tollgate_loom_statistics))]
@@ -121,6 +127,17 @@ mod model {
     impl Atomic<u64> {
         pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
             self.0.fetch_add(value, order)
+        }
+
+        /// Only the manual clock, which loom alone has in its state space.
+        #[cfg(tollgate_loom)]
+        pub(crate) fn fetch_update(
+            &self,
+            success: Ordering,
+            failure: Ordering,
+            update: impl FnMut(u64) -> Option<u64>,
+        ) -> Result<u64, u64> {
+            self.0.fetch_update(success, failure, update)
         }
 
         pub(crate) fn fetch_and(&self, value: u64, order: Ordering) -> u64 {

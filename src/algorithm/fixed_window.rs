@@ -135,6 +135,11 @@ impl Answer {
         Answer { count: u64::MAX, limit: u64::MAX, edge: Some(edge) }
     }
 
+    /// The same after `cost` more is counted.
+    pub(crate) fn after(self, cost: u64) -> Answer {
+        Answer { count: self.count.saturating_add(cost), ..self }
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }

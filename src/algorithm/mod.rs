@@ -23,6 +23,7 @@ pub(crate) mod token_bucket;
 pub(crate) mod whole_bucket;
 
 use crate::algorithm::sliding_log::Shape;
+use crate::joint::Spare;
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::word::TIME_BITS;
@@ -271,6 +272,35 @@ impl Answer {
             Answer::Window(answer) => answer.remaining(),
             Answer::Sliding(answer) => answer.remaining(),
             Answer::Log(answer) => answer.remaining(),
+        }
+    }
+
+    /// The same after a charge of `cost` more, which a log does not tell.
+    pub(crate) fn after(self, cost: u64) -> Answer {
+        match self {
+            Answer::WholeBucket(answer) => Answer::WholeBucket(answer.after(cost)),
+            Answer::Bucket(answer) => Answer::Bucket(answer.after(cost)),
+            Answer::Window(answer) => Answer::Window(answer.after(cost)),
+            Answer::Sliding(answer) => Answer::Sliding(answer.after(cost)),
+            Answer::Log(_) => self,
+        }
+    }
+
+    /// What can be spent after a charge of `cost` more; undivided where that spares a division.
+    #[inline]
+    pub(crate) fn spare_after(&self, cost: u64) -> Spare {
+        match self {
+            Answer::WholeBucket(answer) => answer.after(cost).spare(),
+            _ => self.any_spare_after(cost),
+        }
+    }
+
+    /// Out of the way of the buckets with whole clocks, which most limiters are.
+    #[inline(never)]
+    fn any_spare_after(&self, cost: u64) -> Spare {
+        match self {
+            Answer::Bucket(answer) => answer.after(cost).spare(),
+            _ => Spare { units: self.after(cost).remaining(), unit: 1 },
         }
     }
 

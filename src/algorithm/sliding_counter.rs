@@ -207,6 +207,11 @@ impl Answer {
         View { index: 0, previous, current, elapsed }
     }
 
+    /// The same after `cost` more is counted.
+    pub(crate) fn after(self, cost: u64) -> Answer {
+        Answer { current: self.current.saturating_add(cost), ..self }
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }

@@ -20,6 +20,8 @@ use core::time::Duration;
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Layout, OWED_MAX, Translation, whole_bucket};
 use crate::charge::Charge;
+use crate::joint::Spare;
+use crate::probe::mutant;
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::terms::{Reading, Terms};
@@ -132,9 +134,18 @@ pub(crate) fn take_back(
     reading: &Reading,
     charge: &Charge,
 ) -> Option<u64> {
-    let owed = time.saturating_sub(reading.position);
-    let earned = reading.position.saturating_sub(charge.position);
-    let units = charge.cost.saturating_mul(terms.layout.unit).saturating_sub(earned).min(owed);
+    let stale = mutant("take back: by the clock of the charge");
+    let position = if stale { charge.position } else { reading.position };
+    let owed = time.saturating_sub(position);
+    let earned = position.saturating_sub(charge.position);
+    let charged = charge.cost.saturating_mul(terms.layout.unit);
+    let units = if mutant("take back: what time has given back, too") {
+        charged.min(owed)
+    } else if mutant("take back: what was owed at the charge") {
+        charge.word.time().saturating_sub(position).min(charged).min(owed)
+    } else {
+        charged.saturating_sub(earned).min(owed)
+    };
     (units > 0).then(|| time - units)
 }
 
@@ -218,13 +229,27 @@ impl Answer {
         u64::try_from(i128::from(at) + i128::from(behind)).ok()
     }
 
+    /// The same after `cost` more is spent.
+    pub(crate) fn after(self, cost: u64) -> Answer {
+        match cost.saturating_mul(self.unit) {
+            0 => self,
+            units => Answer { spent: self.spent.max(self.clock()).saturating_add(units), ..self },
+        }
+    }
+
     pub(crate) fn limit(&self) -> u64 {
         self.room / self.unit
     }
 
-    pub(crate) fn remaining(&self) -> u64 {
+    /// What can be spent, before it is divided into tokens.
+    pub(crate) fn spare(&self) -> Spare {
         let owed = self.spent.saturating_sub(self.clock());
-        self.room.saturating_sub(owed) / self.unit
+        Spare { units: self.room.saturating_sub(owed), unit: self.unit }
+    }
+
+    pub(crate) fn remaining(&self) -> u64 {
+        let Spare { units, unit } = self.spare();
+        units / unit
     }
 
     pub(crate) fn wait(&self, cost: u64) -> Option<u64> {

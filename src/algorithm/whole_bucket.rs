@@ -5,6 +5,8 @@
 //! four words, where [`token_bucket`](super::token_bucket), which says the same of any bucket, keeps
 //! eight.
 
+use crate::joint::Spare;
+
 /// The debt as of a moment, and how it is earned back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
@@ -24,6 +26,18 @@ impl Answer {
             _ if self.slope == 0 => None,
             ahead => Some(ahead.div_ceil(self.slope)),
         }
+    }
+
+    /// The same after `cost` more is owed.
+    #[inline]
+    pub(crate) fn after(self, cost: u64) -> Answer {
+        Answer { owed: self.owed.saturating_add(cost.saturating_mul(self.unit)), ..self }
+    }
+
+    /// What can be spent, before it is divided into tokens.
+    #[inline]
+    pub(crate) fn spare(&self) -> Spare {
+        Spare { units: self.room.saturating_sub(self.owed), unit: self.unit }
     }
 
     pub(crate) fn limit(&self) -> u64 {

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use crate::probe::Site;
-use crate::sync::{Acquire, Counter, Relaxed, Release};
+use crate::sync::{Acquire, Nanos, Relaxed, Release};
 
 /// Moves the time of a [`Clock::manual`](crate::Clock::manual). Clones move the same time.
 ///
@@ -19,7 +19,7 @@ use crate::sync::{Acquire, Counter, Relaxed, Release};
 /// ```
 #[derive(Clone, Debug)]
 pub struct ManualClock {
-    pub(super) nanos: Arc<Counter>,
+    pub(super) nanos: Arc<Nanos>,
 }
 
 impl ManualClock {
@@ -50,7 +50,7 @@ impl ManualClock {
     /// ```
     pub fn set(&self, to: Duration) {
         // Release: what was done before the time was moved is seen by who reads the new time.
-        // Pairs with the Acquire in `Timer::read_other`.
+        // Pairs with the Acquire in `Timer::read_slowly`.
         self.nanos.store(nanos(to), Release.at("clock/set"));
     }
 
@@ -63,7 +63,7 @@ impl ManualClock {
     /// ```
     #[must_use]
     pub fn now(&self) -> Duration {
-        // Acquire: as in `Timer::read_other`.
+        // Acquire: as in `Timer::read_slowly`.
         Duration::from_nanos(self.nanos.load(Acquire.at("clock/now")))
     }
 }

@@ -7,6 +7,7 @@ mod coarse;
 mod error;
 mod manual;
 
+use core::cell::Cell;
 use core::fmt;
 use core::time::Duration;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,7 @@ pub use manual::ManualClock;
 use coarse::Coarse;
 
 use crate::probe::Site;
-use crate::sync::{Acquire, Counter};
+use crate::sync::{Acquire, Nanos};
 
 /// Where a limiter takes the time from.
 ///
@@ -42,7 +43,7 @@ enum Source {
     System,
     /// The last reading of a thread, while its handle lives.
     Coarse(Coarse),
-    Manual(Arc<Counter>),
+    Manual(Arc<Nanos>),
 }
 
 impl Clock {
@@ -114,7 +115,7 @@ impl Clock {
     /// ```
     #[must_use]
     pub fn manual() -> (Clock, ManualClock) {
-        let nanos = Arc::new(Counter::new(0));
+        let nanos = Arc::new(Nanos::new(0));
         (Clock(Source::Manual(nanos.clone())), ManualClock { nanos })
     }
 
@@ -206,6 +207,17 @@ impl Timer {
         (self.read_slowly(), 1)
     }
 
+    /// [`read`](Timer::read) at the moment of a call that asks several limiters.
+    #[inline]
+    pub(crate) fn read_at(&self, moment: &Moment) -> (u64, u32) {
+        if let Source::Ticks(clock, scale) = &self.source {
+            let ticks = moment.0.get().unwrap_or_else(|| clock.raw());
+            moment.0.set(Some(ticks));
+            return (scale.nanos(ticks.saturating_sub(self.start)), 1);
+        }
+        self.read()
+    }
+
     /// A manual clock, or the system's monotonic clock.
     #[inline(never)]
     fn read_slowly(&self) -> u64 {
@@ -219,6 +231,11 @@ impl Timer {
         }
     }
 }
+
+/// What the processor's counter says at the moment of a call, read by the first of its limiters: a read
+/// takes as long as the rest of a decision in the cache.
+#[derive(Debug, Default)]
+pub(crate) struct Moment(Cell<Option<u64>>);
 
 /// Whether the kernel keeps its own time by the processor's counter. The processor's word alone is
 /// not enough: a kernel that found the counters of two cores apart says so here.

@@ -2,15 +2,19 @@
 
 use core::fmt;
 use core::hash::Hash;
+use core::time::Duration;
 
+use crate::algorithm::Algorithm;
 use crate::cell::Prepared;
 use crate::charge::Charge;
 use crate::clock::Timer;
-use crate::decision::Decision;
-use crate::hash::Hashed;
+use crate::decision::{Decision, Outcome};
+use crate::joint::Spare;
 use crate::keyed::KeyedLimiter;
 use crate::limiter::Limiter;
-use crate::table::{Call, Table};
+use crate::policy::Policy;
+use crate::stats::Counts;
+use crate::table::{Call, Place, Table};
 
 /// A limit, a key and a cost, for [`check_all`](crate::check_all).
 ///
@@ -27,24 +31,39 @@ use crate::table::{Call, Table};
 /// assert_eq!(asks[1].decision().remaining(), 999);
 /// # Ok::<(), tollgate::BuildError>(())
 /// ```
-#[derive(Clone)]
 pub struct Ask<'a> {
     target: Target<'a>,
+    algorithm: Algorithm,
+    order: Order,
     cost: u64,
     part: Part,
+    /// How many of the call's asks come before it in the order.
+    rank: usize,
     progress: Progress<'a>,
+    /// Whether what was prepared has been charged.
+    is_charged: bool,
 }
 
 /// What is asked.
 #[derive(Clone, Copy)]
 enum Target<'a> {
-    Key(&'a Table, &'a Timer, Hashed),
+    Key(&'a Table, &'a Timer, Place<'a>),
     State(&'a Limiter),
+}
+
+/// What tells limits and keys apart, and orders them. Addresses stay while they are borrowed, so
+/// that calls that overlap see one order. Logs come last, as nothing can be taken out of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Order {
+    /// Half the address of the key's bucket, or of the limiter of one state; above it, whether it is a
+    /// log.
+    place: usize,
+    tag: u64,
 }
 
 /// What an ask is among those of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// It asks for so many tokens: its own, and those of who follows it.
     Leads(u64),
     /// The one at this place asks the same limit for the same key, and for this one with it.
@@ -52,9 +71,9 @@ enum Part {
 }
 
 /// How far an ask has come.
-#[derive(Clone)]
 enum Progress<'a> {
-    /// It admits, and waits for its swap.
+    Unasked,
+    /// It admits, by a clock with this tick.
     Prepared(Prepared<'a>, u32),
     /// It has been told this, by a look or by a charge; the charge was made.
     Told(Decision, Option<Charge>),
@@ -71,9 +90,11 @@ impl<K: Hash + ?Sized + 'static> KeyedLimiter<K> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn ask(&self, key: &K, cost: u64) -> Ask<'_> {
-        let (table, timer, hashed) = self.hash_for_later(key);
-        Ask::new(Target::Key(table, timer, hashed), cost)
+        let place = self.place(key);
+        let address = core::ptr::from_ref(place.bucket).addr();
+        Ask::new(Target::Key(&self.table, &self.timer, place), (address, place.tag), cost)
     }
 }
 
@@ -88,44 +109,47 @@ impl Limiter {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn ask(&self, cost: u64) -> Ask<'_> {
-        Ask::new(Target::State(self), cost)
+        Ask::new(Target::State(self), (core::ptr::from_ref(self).addr(), 0), cost)
     }
 }
 
-/// Adds the costs of asks of one limit and one key up.
-#[inline]
-pub(super) fn merge(asks: &mut [Ask<'_>]) {
-    for at in 0..asks.len() {
-        let (before, rest) = asks.split_at_mut(at);
-        let Some(ask) = rest.first_mut() else { return };
-        ask.part = Part::Leads(ask.cost);
-        let same = before.iter_mut().enumerate().find(|(_, one)| one.order() == ask.order());
-        if let Some((leader, one)) = same {
-            let leader = if let Part::Follows(leader) = one.part { leader } else { leader };
-            ask.part = Part::Follows(leader);
-            if let Some(Ask { part: Part::Leads(cost), .. }) = before.get_mut(leader) {
-                *cost = cost.saturating_add(ask.cost);
-            }
+impl<'a> Target<'a> {
+    #[inline]
+    fn policy(&self) -> &'a Policy {
+        match self {
+            Target::Key(table, ..) => &table.policy,
+            Target::State(limiter) => &limiter.policy,
+        }
+    }
+
+    #[inline]
+    fn timer(&self) -> &'a Timer {
+        match self {
+            Target::Key(_, timer, _) => timer,
+            Target::State(limiter) => &limiter.timer,
+        }
+    }
+
+    #[inline]
+    fn counts(&self) -> &'a Counts {
+        match self {
+            Target::Key(table, ..) => &table.counts,
+            Target::State(limiter) => &limiter.counts,
         }
     }
 }
 
-/// Gives each ask the decision that its leader was told.
-#[inline]
-pub(super) fn answer(asks: &mut [Ask<'_>]) {
-    for at in 0..asks.len() {
-        let leader = if let Part::Follows(leader) = asks[at].part { leader } else { at };
-        let told = asks[leader].decided();
-        let charge = if leader == at { asks[at].charged() } else { None };
-        asks[at].progress = Progress::Told(told, charge);
-    }
-}
-
 impl<'a> Ask<'a> {
-    fn new(target: Target<'a>, cost: u64) -> Ask<'a> {
-        let progress = Progress::Told(Decision::default(), None);
-        Ask { target, cost, part: Part::Leads(cost), progress }
+    #[inline]
+    fn new(target: Target<'a>, (address, tag): (usize, u64), cost: u64) -> Ask<'a> {
+        let algorithm = target.policy().algorithm();
+        let is_log = usize::from(algorithm == Algorithm::SlidingWindowLog);
+        // Both are aligned to more than a byte, so that nothing is lost.
+        let order = Order { place: address >> 1 | is_log << (usize::BITS - 1), tag };
+        let (part, rank, progress) = (Part::Leads(cost), 0, Progress::Unasked);
+        Ask { target, algorithm, order, cost, part, rank, progress, is_charged: false }
     }
 
     /// What this limit said, to all that was asked of it for the key: of a call that was admitted,
@@ -141,26 +165,80 @@ impl<'a> Ask<'a> {
     /// assert_eq!(asks[0].decision().remaining(), 9);
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
+    #[inline]
     pub fn decision(&self) -> Decision {
-        self.decided()
-    }
-
-    pub(super) fn decided(&self) -> Decision {
         match &self.progress {
-            Progress::Prepared(prepared, tick) => prepared.decision(*tick),
+            Progress::Unasked => Decision::default(),
+            Progress::Prepared(prepared, tick) => {
+                prepared.decision(self.algorithm, self.total(), *tick, self.is_charged)
+            }
             Progress::Told(decision, _) => *decision,
         }
     }
 
-    fn charged(&self) -> Option<Charge> {
+    /// How it was answered, without its numbers.
+    #[inline]
+    pub(super) fn outcome(&self) -> Outcome {
         match &self.progress {
-            Progress::Told(_, charge) => *charge,
-            Progress::Prepared(..) => None,
+            Progress::Unasked => Outcome::Refused,
+            Progress::Prepared(..) => Outcome::Admitted,
+            Progress::Told(decision, _) => decision.outcome(),
         }
     }
 
-    pub(super) fn decide(&mut self, decision: Decision) {
+    /// What can be spent after the call, or before it if it was refused.
+    #[inline]
+    pub(super) fn spare(&self) -> Spare {
+        match &self.progress {
+            Progress::Prepared(prepared, _) => {
+                prepared.spare(if self.is_charged { self.total() } else { 0 })
+            }
+            _ => Spare { units: self.decision().remaining(), unit: 1 },
+        }
+    }
+
+    /// How long its limit has the call held.
+    #[inline]
+    pub(super) fn delay(&self) -> Duration {
+        let is_queue = self.algorithm == Algorithm::LeakyBucket;
+        if is_queue { self.decision().delay() } else { Duration::ZERO }
+    }
+
+    /// What was charged and can be taken back.
+    fn charged(&self) -> Option<Charge> {
+        match &self.progress {
+            Progress::Prepared(one, _) if self.is_charged => Some(one.charged(self.total())),
+            Progress::Told(_, charge) => *charge,
+            _ => None,
+        }
+    }
+
+    /// Has it told what another was, or it itself before.
+    pub(super) fn tell(&mut self, decision: Decision) {
         self.progress = Progress::Told(decision, None);
+    }
+
+    #[inline]
+    pub(super) fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Begins a call: first of all, on its own.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        (self.part, self.rank, self.is_charged) = (Part::Leads(self.cost), 0, false);
+    }
+
+    /// One more of the call's asks comes before it.
+    #[inline]
+    pub(super) fn step_back(&mut self) {
+        self.rank += 1;
+    }
+
+    /// Asks for another one that follows, too.
+    pub(super) fn lead(&mut self, follower: &mut Ask<'_>, own: usize) {
+        follower.part = Part::Follows(own);
+        self.part = Part::Leads(self.total().saturating_add(follower.cost));
     }
 
     #[inline]
@@ -168,85 +246,79 @@ impl<'a> Ask<'a> {
         matches!(self.part, Part::Leads(_))
     }
 
+    /// The ask that asks for this one.
+    pub(super) fn leader(&self) -> Option<usize> {
+        if let Part::Follows(leader) = self.part { Some(leader) } else { None }
+    }
+
+    #[inline]
+    pub(super) fn is_next(&self, turn: usize) -> bool {
+        self.rank == turn && self.leads()
+    }
+
     /// Tokens asked for, with those of who follows.
+    #[inline]
     fn total(&self) -> u64 {
         if let Part::Leads(cost) = self.part { cost } else { 0 }
-    }
-
-    /// What tells limits and keys apart, and orders them. Addresses stay while they are borrowed, so
-    /// that calls that overlap see one order.
-    #[inline]
-    pub(super) fn order(&self) -> (usize, u64, u64) {
-        match self.target {
-            Target::Key(table, _, hashed) => {
-                (core::ptr::from_ref(table).addr(), hashed.place, hashed.tag)
-            }
-            Target::State(limiter) => (core::ptr::from_ref(limiter).addr(), 0, 0),
-        }
-    }
-
-    fn timer(&self) -> &'a Timer {
-        match self.target {
-            Target::Key(_, timer, _) => timer,
-            Target::State(limiter) => &limiter.timer,
-        }
     }
 
     /// Looks whether the limit would admit, and writes nothing.
     #[inline]
     pub(super) fn look(&mut self, clock: impl Fn(&Timer) -> (u64, u32)) -> bool {
-        let (now, tick) = clock(self.timer());
+        let (now, tick) = clock(self.target.timer());
         let cost = self.total();
-        let prepared = match self.target {
-            Target::Key(table, _, hashed) => table.prepare(hashed, cost, now),
+        let prepared = match &self.target {
+            Target::Key(table, _, place) => table.prepare(place, cost, now),
             Target::State(limiter) => limiter.prepare(cost, now),
         };
-        match prepared {
-            Some(prepared) => {
-                self.progress = Progress::Prepared(prepared, tick);
-                true
-            }
-            None => self.peek(now, tick),
-        }
+        self.is_charged = false;
+        let Some(prepared) = prepared else { return self.look_otherwise(now, tick) };
+        self.progress = Progress::Prepared(prepared, tick);
+        true
     }
 
-    #[cold]
-    fn peek(&mut self, now: u64, tick: u32) -> bool {
+    #[inline(never)]
+    fn look_otherwise(&mut self, now: u64, tick: u32) -> bool {
         let cost = self.total();
+        let prepared = match &self.target {
+            Target::Key(table, _, place) => table.prepare_otherwise(place, cost, now),
+            Target::State(limiter) => limiter.prepare_otherwise(cost, now),
+        };
+        if let Some(prepared) = prepared {
+            self.progress = Progress::Prepared(prepared, tick);
+            return true;
+        }
         let decision = match self.target {
-            Target::Key(table, _, hashed) => {
-                let place = table.place(hashed);
+            Target::Key(table, _, place) => {
                 table.peek(&Call::new(place, cost, now)).foreseen(cost, tick)
             }
             Target::State(limiter) => limiter.foresee(cost, now, tick),
         };
-        self.progress = Progress::Told(decision, None);
+        self.tell(decision);
         decision.is_allowed()
     }
 
     /// Charges the limit; false if it refuses after all.
     #[inline]
     pub(super) fn charge(&mut self, clock: impl Fn(&Timer) -> (u64, u32)) -> bool {
-        if let Progress::Prepared(prepared, tick) = &self.progress
-            && let Some(charge) = prepared.charge()
+        if let Progress::Prepared(prepared, _) = &self.progress
+            && prepared.charge()
         {
-            self.progress = Progress::Told(prepared.decision(*tick), Some(charge));
+            self.is_charged = true;
             return true;
         }
-        self.charge_anew(clock(self.timer()))
+        self.charge_anew(clock(self.target.timer()))
     }
 
     #[cold]
+    #[inline(never)]
     fn charge_anew(&mut self, (now, tick): (u64, u32)) -> bool {
         let cost = self.total();
         if cost == 0 {
             return true;
         }
         let (verdict, charge) = match self.target {
-            Target::Key(table, _, hashed) => {
-                let place = table.place(hashed);
-                table.charge(&Call::new(place, cost, now))
-            }
+            Target::Key(table, _, place) => table.charge(&Call::new(place, cost, now)),
             Target::State(limiter) => limiter.charge(cost, now),
         };
         let decision = verdict.decision(cost, tick);
@@ -257,9 +329,9 @@ impl<'a> Ask<'a> {
     /// Takes back what was charged.
     pub(super) fn take_back(&self, clock: impl Fn(&Timer) -> (u64, u32)) {
         let Some(charge) = self.charged() else { return };
-        let now = || clock(self.timer()).0;
-        match self.target {
-            Target::Key(table, _, hashed) => table.take_back(&table.place(hashed), &charge, now),
+        let now = || clock(self.target.timer()).0;
+        match &self.target {
+            Target::Key(table, _, place) => table.take_back(place, &charge, now),
             Target::State(limiter) => limiter.take_back(&charge, now),
         }
     }
@@ -267,18 +339,15 @@ impl<'a> Ask<'a> {
     /// Counts the call where it was admitted by all, or refused by this one.
     #[inline]
     pub(super) fn count(&self, is_allowed: bool) {
-        let decision = self.decided();
-        if self.total() > 0 && decision.is_allowed() == is_allowed {
-            match self.target {
-                Target::Key(table, ..) => table.counts.decided(decision.outcome()),
-                Target::State(limiter) => limiter.counts.decided(decision.outcome()),
-            }
+        let outcome = self.outcome();
+        if self.total() > 0 && outcome.is_allowed() == is_allowed {
+            self.target.counts().decided(outcome);
         }
     }
 }
 
 impl fmt::Debug for Ask<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask").field("cost", &self.cost).field("decision", &self.decided()).finish()
+        f.debug_struct("Ask").field("cost", &self.cost).field("decision", &self.decision()).finish()
     }
 }

@@ -1,5 +1,6 @@
 //! What several limits said together.
 
+use core::fmt;
 use core::time::Duration;
 
 use crate::joint::Ask;
@@ -21,47 +22,62 @@ use crate::joint::Ask;
 /// assert_eq!(second.retry_after(), Some(Duration::from_secs(1200)));
 /// # Ok::<(), tollgate::BuildError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[must_use]
 pub struct JointDecision {
     refused_by: Option<usize>,
-    remaining: u64,
+    tightest: Spare,
     retry_after: Option<Duration>,
     delay: Duration,
 }
 
-impl JointDecision {
-    /// Of asks that have been answered; `late` is the one that refused after it had been looked at.
+/// What can be spent of a limit: so many units, of which a token has so many. The division is left to
+/// who asks for tokens.
+#[derive(Clone, Copy)]
+pub(crate) struct Spare {
+    pub(crate) units: u64,
+    pub(crate) unit: u64,
+}
+
+impl Spare {
+    /// The one with fewer tokens.
     #[inline]
-    pub(super) fn of(asks: &[Ask<'_>], late: Option<usize>) -> JointDecision {
-        let decisions = || asks.iter().map(Ask::decision);
-        let remaining = decisions().map(|decision| decision.remaining()).min();
+    fn tighter(self, other: Spare) -> Spare {
+        let across = |a: Spare, b: Spare| u128::from(a.units) * u128::from(b.unit);
+        if across(other, self) < across(self, other) { other } else { self }
+    }
+}
+
+impl JointDecision {
+    /// Of asks that have been answered.
+    #[inline]
+    pub(super) fn of(asks: &[Ask<'_>]) -> JointDecision {
         let mut joint = JointDecision {
-            refused_by: late,
-            remaining: remaining.unwrap_or(u64::MAX),
+            refused_by: None,
+            tightest: Spare { units: u64::MAX, unit: 1 },
             retry_after: Some(Duration::ZERO),
             delay: Duration::ZERO,
         };
-        if late.is_none() && decisions().all(|decision| decision.is_allowed()) {
-            joint.delay = decisions().map(|decision| decision.delay()).max().unwrap_or_default();
-        } else {
-            joint.refuse(asks);
+        for (at, ask) in asks.iter().enumerate() {
+            joint.tightest = joint.tightest.tighter(ask.spare());
+            if ask.outcome().is_allowed() {
+                joint.delay = joint.delay.max(ask.delay());
+            } else {
+                joint.refuse(at, ask.decision().retry_after());
+            }
+        }
+        if joint.refused_by.is_some() {
+            joint.delay = Duration::ZERO;
         }
         joint
     }
 
     #[cold]
-    fn refuse(&mut self, asks: &[Ask<'_>]) {
-        let refused = asks.iter().enumerate().map(|(at, ask)| (at, ask.decision()));
-        for (at, decision) in refused.filter(|(_, decision)| !decision.is_allowed()) {
-            let wait = decision.retry_after();
-            // Never is the longest wait of all.
-            let is_longer =
-                self.retry_after.is_some_and(|longest| wait.is_none_or(|w| w > longest));
-            if is_longer {
-                self.retry_after = wait;
-                self.refused_by = Some(at);
-            }
+    fn refuse(&mut self, at: usize, wait: Option<Duration>) {
+        // Never is the longest wait of all; and every other is longer than none.
+        let is_longer = self.retry_after.is_some_and(|longest| wait.is_none_or(|w| w > longest));
+        if is_longer {
+            (self.retry_after, self.refused_by) = (wait, Some(at));
         }
     }
 
@@ -102,7 +118,7 @@ impl JointDecision {
     /// ```
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        self.remaining
+        self.tightest.units / self.tightest.unit.max(1)
     }
 
     /// How long to wait before all limits admit the same call, nobody else having called: the
@@ -140,5 +156,16 @@ impl JointDecision {
     #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
+    }
+}
+
+impl fmt::Debug for JointDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JointDecision")
+            .field("refused_by", &self.refused_by())
+            .field("remaining", &self.remaining())
+            .field("retry_after", &self.retry_after())
+            .field("delay", &self.delay())
+            .finish()
     }
 }

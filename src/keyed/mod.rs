@@ -256,11 +256,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         (hashed, place)
     }
 
-    /// What a key is asked by later: it is hashed, and its line asked for.
-    pub(crate) fn hash_for_later(&self, key: &K) -> (&Table, &Timer, Hashed) {
-        (&self.table, &self.timer, self.hash_and_place(key).0)
-    }
-
+    /// Where a key lives; its line is asked for.
+    #[inline]
     pub(crate) fn place(&self, key: &K) -> Place<'_> {
         self.hash_and_place(key).1
     }

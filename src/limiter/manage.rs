@@ -73,7 +73,7 @@ impl Limiter {
                 return;
             }
             let Some(time) = terms.give_back(word.time(), &reading, tokens) else { return };
-            if cell::replace(&self.state.0, word, time, &terms) {
+            if cell::replace(&self.state.0, word, word.at(time, terms.epoch())) {
                 return;
             }
         }
@@ -106,7 +106,7 @@ impl Limiter {
     pub fn reset_at(&self, now: u64) {
         loop {
             let (word, terms, _) = self.look(now);
-            if cell::clear(&self.state.0, word, &terms) {
+            if cell::replace(&self.state.0, word, cell::cleared(word, &terms)) {
                 return;
             }
         }

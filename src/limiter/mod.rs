@@ -1,8 +1,10 @@
 //! The limiter of one state: a global limit, or one that the caller keeps beside its own object.
-//! Deciding is here; `manage.rs` has the other verbs.
+//! Deciding is here; `prepare.rs` has what a call that asks several limits needs, `manage.rs` the other
+//! verbs.
 
 mod lease;
 mod manage;
+mod prepare;
 
 use core::fmt;
 
@@ -14,7 +16,7 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::rule::{Buckets, Rule, WholeBuckets};
 use crate::algorithm::sliding_log::Ask;
 use crate::builder::{BuildError, Builder};
-use crate::cell::{self, Attempt, Prepared};
+use crate::cell::{self, Attempt};
 use crate::charge::{Charge, Reach};
 use crate::clock::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
@@ -300,28 +302,6 @@ impl Limiter {
             };
             return Settled { outcome, cost, word: word.at(time, terms.epoch()), terms, reading };
         }
-    }
-
-    /// The attempt up to its swap, for a call that is one of several; `None` also if it is refused.
-    #[inline]
-    pub(crate) fn prepare(&self, cost: u64, now: u64) -> Option<Prepared<'_>> {
-        let algorithm = self.policy.algorithm();
-        if !algorithm.is_bucket() || cost == 0 {
-            return None;
-        }
-        let terms = WholeBuckets::load(&self.policy, algorithm)?;
-        let reading = WholeBuckets::read(&terms, now)?;
-        step("terms loaded");
-        let word = self.glance();
-        if word.epoch() != terms.epoch() || !self.policy.is_current(&terms) {
-            return None;
-        }
-        Prepared::new((0, &self.state.0), word, cost, (terms, reading))
-    }
-
-    /// Takes a charge back, by the clock as it is then.
-    pub(crate) fn take_back(&self, charge: &Charge, clock: impl Fn() -> u64) {
-        cell::take_back(&self.state.0, || true, charge, &self.policy, clock);
     }
 
     /// Gives the tokens of a caller who leaves the line before its turn back.

@@ -156,20 +156,60 @@ impl Table {
 
     /// The same attempt up to its swap, for a call that is one of several; `None` also if it is
     /// refused.
-    #[inline]
-    pub(crate) fn prepare(&self, hashed: Hashed, cost: u64, now: u64) -> Option<Prepared<'_>> {
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `decide`")]
+    pub(crate) fn prepare<'a>(
+        &self,
+        place: &Place<'a>,
+        cost: u64,
+        now: u64,
+    ) -> Option<Prepared<'a>> {
         let algorithm = self.policy.algorithm();
         if !algorithm.is_bucket() || cost == 0 {
             return None;
         }
         let terms = WholeBuckets::load(&self.policy, algorithm)?;
-        let reading = WholeBuckets::read(&terms, now)?;
+        self.prepare_by::<WholeBuckets>(terms, place, cost, now)
+    }
+
+    /// [`prepare`](Self::prepare) for what is not a bucket with a whole clock. On its own, so that the one
+    /// for most limiters is written where it belongs and not copied.
+    #[inline(never)]
+    pub(crate) fn prepare_otherwise<'a>(
+        &self,
+        place: &Place<'a>,
+        cost: u64,
+        now: u64,
+    ) -> Option<Prepared<'a>> {
+        let algorithm = self.policy.algorithm();
+        if cost > 0 && algorithm.is_bucket() {
+            let terms = Buckets::load(&self.policy, algorithm)?;
+            let is_whole = terms.layout.slope.is_whole();
+            if is_whole { None } else { self.prepare_by::<Buckets>(terms, place, cost, now) }
+        } else if cost > 0 && algorithm.has_windows() {
+            let terms = Windows::load(&self.policy, algorithm)?;
+            self.prepare_by::<Windows>(terms, place, cost, now)
+        } else {
+            None
+        }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `decide`")]
+    fn prepare_by<'a, R: Rule>(
+        &self,
+        terms: Terms,
+        place: &Place<'a>,
+        cost: u64,
+        now: u64,
+    ) -> Option<Prepared<'a>> {
+        let reading = R::read(&terms, now)?;
         step("terms loaded");
-        let (index, cell, word) = self.place(hashed).glance()?;
+        let (index, cell, word) = place.glance()?;
         if !self.is_settled(word, &terms) {
             return None;
         }
-        Prepared::new((index, &cell.word), word, cost, (terms, reading))
+        Prepared::new::<R>((index, &cell.word), word, cost, (terms, reading))
     }
 
     /// What else there is, for a key whose place and terms are not at hand: most often it is new.

@@ -203,8 +203,13 @@ impl Table {
                 return;
             }
             match terms.give_back(found.time, &reading, call.cost) {
-                Some(time) if !cell::replace(&found.cell.word, found.word, time, &terms) => {}
-                _ => return,
+                Some(time) => {
+                    let next = found.word.at(time, terms.epoch());
+                    if cell::replace(&found.cell.word, found.word, next) {
+                        return;
+                    }
+                }
+                None => return,
             }
         }
     }
@@ -212,8 +217,9 @@ impl Table {
     /// Takes a charge of this key back, by the clock as it is then.
     pub(crate) fn take_back(&self, place: &Place<'_>, charge: &Charge, clock: impl Fn() -> u64) {
         let Some(cell) = place.bucket.cells.get(charge.index) else { return };
-        // Acquire: as in `find`, after the word.
-        let is_key = || cell.tag.load(Acquire.at("take_back/tag")) == place.tag;
+        // Relaxed: the word was loaded before with Acquire, so that the tag is that of its life, or of
+        // a later one; then the swap fails.
+        let is_key = || cell.tag.load(Relaxed.at("take_back/tag")) == place.tag;
         cell::take_back(&cell.word, is_key, charge, &self.policy, clock);
     }
 
@@ -228,7 +234,8 @@ impl Table {
     pub(crate) fn reset(&self, call: &Call<'_>) {
         let (mut terms, mut reading) = self.terms(call);
         while let Some(found) = self.find(call, &mut terms, &mut reading) {
-            if !found.word.is_live() || cell::clear(&found.cell.word, found.word, &terms) {
+            let next = cell::cleared(found.word, &terms);
+            if !found.word.is_live() || cell::replace(&found.cell.word, found.word, next) {
                 return;
             }
         }

@@ -124,5 +124,6 @@ fn settle(bucket: &Bucket, index: usize, cell: &Cell, policy: &Policy) -> bool {
     // Committed, perhaps by a thread that stopped before the change with a first charge in old
     // units on its way: make the key live as one not seen, so that the charge fails.
     let terms = policy.load();
-    cell::replace(&cell.word, word, terms.forgotten_at(bucket.floor()), &terms)
+    let next = word.at(terms.forgotten_at(bucket.floor()), terms.epoch());
+    cell::replace(&cell.word, word, next)
 }

@@ -13,8 +13,7 @@ use crate::wait::turn::Turn;
 
 impl<K: Hash + ?Sized> KeyedLimiter<K> {
     fn line(&self, key: &K) -> Line<'_> {
-        let (table, timer, hashed) = self.hash_for_later(key);
-        Line::Key(table, timer, hashed)
+        Line::Key(&self.table, &self.timer, self.place(key))
     }
 
     /// Waits for a key's turn and takes a token: `until_ready_n(key, 1, sleeper)`.

@@ -4,17 +4,16 @@ use crate::cell;
 use crate::charge::{Charge, Reach};
 use crate::clock::Timer;
 use crate::decision::Verdict;
-use crate::hash::Hashed;
 use crate::limiter::Limiter;
 use crate::policy::Policy;
 use crate::probe::mutant;
-use crate::table::{Call, Table};
+use crate::table::{Call, Place, Table};
 use crate::terms::{Reading, Terms};
 
 /// Whose line it is.
 #[derive(Clone, Copy)]
 pub(super) enum Line<'a> {
-    Key(&'a Table, &'a Timer, Hashed),
+    Key(&'a Table, &'a Timer, Place<'a>),
     State(&'a Limiter),
 }
 
@@ -42,8 +41,8 @@ impl<'a> Line<'a> {
         }
         let reach = Reach::Nanos(max);
         let (charged, counts) = match *self {
-            Line::Key(table, _, hashed) => {
-                let call = Call { reach, ..Call::new(table.place(hashed), cost, now) };
+            Line::Key(table, _, place) => {
+                let call = Call { reach, ..Call::new(place, cost, now) };
                 (table.charge(&call), &table.counts)
             }
             Line::State(limiter) => (limiter.charge_reaching(reach, cost, now), &limiter.counts),
@@ -64,8 +63,8 @@ impl<'a> Line<'a> {
     /// owed.
     pub(super) fn end(&self, now: u64) -> (u64, Terms, Reading) {
         match *self {
-            Line::Key(table, _, hashed) => {
-                let call = Call::new(table.place(hashed), 0, now);
+            Line::Key(table, _, place) => {
+                let call = Call::new(place, 0, now);
                 let (time, terms, reading) = table.time_of(&call);
                 (time.unwrap_or(reading.position), terms, reading)
             }
@@ -76,9 +75,9 @@ impl<'a> Line<'a> {
     /// Gives a charge back that nobody stands behind, which leaves the key at the time `after`.
     pub(super) fn give_up(&self, charge: &Charge, after: u64) {
         match *self {
-            Line::Key(table, _, hashed) => {
+            Line::Key(_, _, place) => {
                 // No look at the tag: a cell that was taken for another key has another generation.
-                if let Some(cell) = table.place(hashed).bucket.cells.get(charge.index) {
+                if let Some(cell) = place.bucket.cells.get(charge.index) {
                     cell::give_up(&cell.word, charge, after);
                 }
             }

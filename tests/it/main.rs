@@ -11,6 +11,7 @@
 //! | `threads.rs` | P1 and P7 under threads |
 //! | `handles.rs` | leases of one state: their size, their end, and what is refused |
 //! | `leases.rs` | leases of one state: the bound in every interval, and exact books |
+//! | `joint.rs` | P1, P2: several limits in one call |
 //! | `table.rs` | P5 and P6: capacity, overflow, forgetting |
 //! | `scenarios.rs` | cases of real bugs |
 
@@ -22,6 +23,7 @@ mod exact;
 mod executor;
 mod handles;
 mod histories;
+mod joint;
 mod leases;
 mod leaving;
 mod lines;

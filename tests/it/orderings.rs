@@ -16,8 +16,9 @@ Every atomic operation of the engine, made from the comments above it in `src/` 
 `loom-tests/mutants.txt` by `tests/it/orderings.rs`, which fails when this page is out of date. No
 operation is sequentially consistent and there is no fence: DESIGN.md says why none is needed.
 
-The manual clock's operations (`clock/`) have no mutant, as its counter is no part of the models;
-`tests/weak/count.rs` has their race, for Miri.
+The manual clock's operations (`clock/`) have no mutant: only the models of charges that are taken back
+read it, and those ask for no more than what the word brings along; `tests/weak/count.rs` has their race,
+for Miri.
 
 A *mutant* is the engine with that ordering weakened, or with that part of a protocol left out or done
 wrongly. `ci/loom.sh mutants` runs each on the model that is named, which must fail.

@@ -67,7 +67,7 @@ pub fn arb_quota() -> impl Strategy<Value = Quota> {
 }
 
 /// Quotas for a sliding log of up to 40, with windows of a second up.
-fn arb_log_quota() -> impl Strategy<Value = Quota> {
+pub fn arb_log_quota() -> impl Strategy<Value = Quota> {
     let period = prop_oneof![
         3 => prop_oneof![Just(1_000_000_000_u64), Just(60_000_000_000), Just(3_600_000_000_000)],
         1 => 1_000_000_000..10_000_000_000_u64,

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tollgate::{Algorithm, Clock, Decision, KeyedLimiter, Quota};
+use tollgate::{Algorithm, Clock, Decision, JointDecision, KeyedLimiter, Quota, check_all_at};
 
 /// One case: a limiter and the steps that are tried on it.
 #[derive(Deserialize)]
@@ -29,6 +29,15 @@ struct Config {
     period_ns: u64,
     window_ns: u64,
     burst: Option<u64>,
+    /// Of `multi`: all must admit.
+    limits: Vec<Limit>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Limit {
+    algorithm: String,
+    #[serde(flatten)]
+    config: Config,
 }
 
 #[derive(Deserialize)]
@@ -56,12 +65,18 @@ struct Expect {
     retry_after_ns: Option<Option<u64>>,
     #[serde(deserialize_with = "present")]
     retry_after_header_s: Option<Option<u64>>,
+    /// Of `multi`: per limit; when refused, before the call.
+    remaining_each: Option<Vec<u64>>,
 }
 
 impl Case {
     /// The largest of the limit and of what the steps name.
-    fn largest(&self, of: impl Fn(&Step) -> Option<u64>) -> u64 {
-        self.steps.iter().filter_map(of).chain([self.config.limit]).max().unwrap_or(1)
+    fn largest(&self, config: &Config, of: impl Fn(&Step) -> Option<u64>) -> u64 {
+        self.steps.iter().filter_map(of).chain([config.limit]).max().unwrap_or(1)
+    }
+
+    fn may_be_refused(&self) -> bool {
+        self.tags.iter().any(|tag| tag == "may_refuse_config")
     }
 }
 
@@ -117,40 +132,56 @@ fn quota(config: &Config) -> Quota {
     config.burst.map_or(quota, |burst| quota.burst(burst))
 }
 
+/// The limiters of a case, most often one, or why there are none.
+fn build(case: &Case) -> Result<Vec<KeyedLimiter<str>>, Verdict> {
+    let own = (case.algorithm.as_str(), &case.config);
+    let limits: Vec<_> = match case.algorithm.as_str() {
+        "multi" => case.config.limits.iter().map(|l| (l.algorithm.as_str(), &l.config)).collect(),
+        _ => vec![own],
+    };
+    let mut limiters = Vec::new();
+    for (name, config) in limits {
+        let algorithm = algorithm(name).ok_or(Verdict::Unsupported)?;
+        let largest = case.largest(config, |step| step.quota.as_ref().map(|quota| quota.limit));
+        let cost = case.largest(config, |step| (step.op == "check").then_some(step.cost));
+        let built = KeyedLimiter::<str>::builder(quota(config))
+            .algorithm(algorithm)
+            // Rings for the largest limit and cost that the case knows.
+            .log_limit(largest)
+            .log_cost(cost.min(config.limit))
+            .capacity(50)
+            .clock(Clock::manual().0)
+            .build();
+        limiters.push(built.map_err(|error| match case.may_be_refused() {
+            true => Verdict::Passed,
+            false => Verdict::Failed(vec![format!("not built: {error}")]),
+        })?);
+    }
+    Ok(limiters)
+}
+
 /// Runs a case.
 pub fn run(case: &Case) -> Verdict {
-    let Some(algorithm) = algorithm(&case.algorithm) else { return Verdict::Unsupported };
-    let built = KeyedLimiter::<str>::builder(quota(&case.config))
-        .algorithm(algorithm)
-        // Rings for the largest limit and cost that the case knows.
-        .log_limit(case.largest(|step| step.quota.as_ref().map(|quota| quota.limit)))
-        .log_cost(
-            case.largest(|step| (step.op == "check").then_some(step.cost)).min(case.config.limit),
-        )
-        .capacity(50)
-        .clock(Clock::manual().0)
-        .build();
-    let limiter = match built {
-        Ok(limiter) => limiter,
-        Err(_) if case.tags.iter().any(|tag| tag == "may_refuse_config") => return Verdict::Passed,
-        Err(error) => return Verdict::Failed(vec![format!("not built: {error}")]),
+    let limiters = match build(case) {
+        Ok(limiters) => limiters,
+        Err(verdict) => return verdict,
     };
     // Where the wait is not a whole number of nanoseconds, see `EARLY_MAX`.
     let fractional =
         |config: &Config| config.period_ns.checked_rem(config.limit).is_some_and(|rest| rest != 0);
     let mut early_max = u64::from(fractional(&case.config)) * EARLY_MAX;
+    let any = case.config.limits.iter().any(|limit| fractional(&limit.config));
+    early_max = early_max.max(u64::from(any) * EARLY_MAX);
     let mut failures = Vec::new();
     for (number, step) in case.steps.iter().enumerate() {
         early_max =
             early_max.max(step.quota.as_ref().map_or(0, |q| u64::from(fractional(q)) * EARLY_MAX));
-        if is_early(&limiter, step, early_max) {
+        if is_early(&limiters, step, early_max) {
             continue;
         }
-        let got = match perform(&limiter, step) {
+        let got = match perform(&limiters, step) {
             Ok(got) => got,
-            Err(_) if case.tags.iter().any(|tag| tag == "may_refuse_config") => {
-                return Verdict::Passed;
-            }
+            Err(_) if case.may_be_refused() => return Verdict::Passed,
             Err(error) => {
                 failures.push(format!("step {number}: {error}"));
                 continue;
@@ -165,7 +196,7 @@ pub fn run(case: &Case) -> Verdict {
                 step.cost,
                 step.t_ns,
                 describe(&step.expect),
-                describe(&observed(&got)),
+                describe(&got),
             ));
         }
     }
@@ -175,19 +206,21 @@ pub fn run(case: &Case) -> Verdict {
 /// Whether the step is a check that comes a nanosecond or two before its listed admission, and
 /// would be admitted already. That is right too, and the call is not made: the steps that follow
 /// count on its token being there.
-fn is_early(limiter: &KeyedLimiter<str>, step: &Step, early_max: u64) -> bool {
+fn is_early(limiters: &[KeyedLimiter<str>], step: &Step, early_max: u64) -> bool {
+    let peek = |limiter: &KeyedLimiter<str>| limiter.peek_at(&step.key, step.cost, step.t_ns);
     step.op == "check"
         && step.expect.allowed == Some(false)
         && matches!(step.expect.retry_after_ns, Some(Some(wait)) if wait <= early_max)
-        && limiter.peek_at(&step.key, step.cost, step.t_ns).is_allowed()
+        && limiters.iter().all(|limiter| peek(limiter).is_allowed())
 }
 
 /// Does the step and returns what there is to compare.
-fn perform(limiter: &KeyedLimiter<str>, step: &Step) -> Result<Decision, Box<dyn Error>> {
+fn perform(limiters: &[KeyedLimiter<str>], step: &Step) -> Result<Expect, Box<dyn Error>> {
     let (key, now) = (step.key.as_str(), step.t_ns);
+    let [limiter] = limiters else { return perform_on_all(limiters, step) };
     match step.op.as_str() {
-        "check" => return Ok(limiter.check_at(key, step.cost, now)),
-        "peek" => return Ok(limiter.peek_at(key, step.cost, now)),
+        "check" => return Ok(observed(&limiter.check_at(key, step.cost, now))),
+        "peek" => return Ok(observed(&limiter.peek_at(key, step.cost, now))),
         "refund" => limiter.refund_at(key, step.cost, now),
         "set_quota" => {
             let config = step.quota.as_ref().ok_or("set_quota without a quota")?;
@@ -195,22 +228,39 @@ fn perform(limiter: &KeyedLimiter<str>, step: &Step) -> Result<Decision, Box<dyn
         }
         other => return Err(format!("unknown operation {other}").into()),
     }
-    Ok(limiter.peek_at(key, 1, now))
+    Ok(observed(&limiter.peek_at(key, 1, now)))
+}
+
+fn perform_on_all(limiters: &[KeyedLimiter<str>], step: &Step) -> Result<Expect, Box<dyn Error>> {
+    if step.op != "check" {
+        return Err(format!("no operation {} of several limits", step.op).into());
+    }
+    let mut asks: Vec<_> = limiters.iter().map(|one| one.ask(&step.key, step.cost)).collect();
+    let joint = check_all_at(&mut asks, step.t_ns);
+    let each = asks.iter().map(|ask| ask.decision().remaining()).collect();
+    Ok(Expect { remaining_each: Some(each), ..observed_of_all(&joint) })
 }
 
 fn observed(decision: &Decision) -> Expect {
-    let wait = decision.retry_after();
+    told(decision.is_allowed(), decision.remaining(), decision.retry_after())
+}
+
+fn observed_of_all(joint: &JointDecision) -> Expect {
+    told(joint.is_allowed(), joint.remaining(), joint.retry_after())
+}
+
+fn told(is_allowed: bool, remaining: u64, wait: Option<Duration>) -> Expect {
     let header = wait.map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0));
     Expect {
-        allowed: Some(decision.is_allowed()),
-        remaining: Some(decision.remaining()),
+        allowed: Some(is_allowed),
+        remaining: Some(remaining),
         retry_after_ns: Some(wait.map(|wait| wait.as_nanos() as u64)),
         retry_after_header_s: Some(header),
+        remaining_each: None,
     }
 }
 
-fn matches(expect: &Expect, got: &Decision, early_max: u64) -> bool {
-    let got = observed(got);
+fn matches(expect: &Expect, got: &Expect, early_max: u64) -> bool {
     let exactly = |want: Option<bool>, is: Option<bool>| want.is_none() || want == is;
     let wait_fits = match (expect.retry_after_ns, got.retry_after_ns) {
         (Some(Some(want)), Some(Some(is))) => is <= want && want - is <= early_max,
@@ -222,6 +272,7 @@ fn matches(expect: &Expect, got: &Decision, early_max: u64) -> bool {
         .is_none_or(|want| Some(want) == got.retry_after_header_s || (early_max > 0 && wait_fits));
     exactly(expect.allowed, got.allowed)
         && (expect.remaining.is_none() || expect.remaining == got.remaining)
+        && (expect.remaining_each.is_none() || expect.remaining_each == got.remaining_each)
         && wait_fits
         && header_fits
 }
@@ -238,6 +289,9 @@ fn describe(expect: &Expect) -> String {
         Some(Some(nanos)) => parts.push(format!("retry after {nanos} ns")),
         Some(None) => parts.push("retry never".to_string()),
         None => {}
+    }
+    if let Some(each) = &expect.remaining_each {
+        parts.push(format!("{each:?} remaining of each"));
     }
     parts.join(", ")
 }

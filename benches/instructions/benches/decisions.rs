@@ -14,6 +14,7 @@ use gungraun::Callgrind;
 use gungraun::prelude::*;
 use tollgate::{
     Algorithm, Clock, CoarseHandle, Decision, KeyedBuilder, KeyedLimiter, Limiter, Overflow, Quota,
+    check_all_at,
 };
 use tollgate_instructions::{DECISIONS, KEYS};
 
@@ -148,6 +149,15 @@ fn one_state(quota: Quota) -> Run<Limiter, ()> {
     Run::new(limiter, Vec::new())
 }
 
+/// Three tables that hold all keys.
+fn three() -> Run<[KeyedLimiter<u64>; 3], u64> {
+    let tables = [(); 3].map(|()| known(Algorithm::TokenBucket));
+    let now = tables[0].now;
+    let mut run = Run::new(tables.map(|table| table.limiter), known_keys());
+    run.now = now;
+    run
+}
+
 fn all_admitted<L, Q>(run: Run<L, Q>) {
     assert_eq!(run.admitted, DECISIONS);
 }
@@ -225,6 +235,18 @@ fn batch(mut run: Keyed) -> Keyed {
     run
 }
 
+#[library_benchmark(setup = three, teardown = all_admitted)]
+#[bench::of_3_limits()]
+fn joint(mut run: Run<[KeyedLimiter<u64>; 3], u64>) -> Run<[KeyedLimiter<u64>; 3], u64> {
+    let [one, two, three] = &run.limiter;
+    for key in &run.calls {
+        run.now += STEP;
+        let mut asks = [one.ask(key, 1), two.ask(key, 1), three.ask(key, 1)];
+        run.admitted += u64::from(check_all_at(&mut asks, run.now).is_allowed());
+    }
+    run
+}
+
 #[library_benchmark(setup = empty, teardown = all_admitted)]
 #[bench::in_an_empty_table()]
 fn first_call(run: Keyed) -> Keyed {
@@ -250,7 +272,7 @@ fn limiter(mut run: Run<Limiter, ()>) -> Run<Limiter, ()> {
 
 library_benchmark_group!(
     name = decisions,
-    benchmarks = [hit, string, refused, clock, batch, first_call, reclaim, limiter]
+    benchmarks = [hit, string, refused, clock, batch, joint, first_call, reclaim, limiter]
 );
 
 // Instructions alone: caches and branches would be those of a model.

@@ -336,7 +336,7 @@ impl Limiter {
             let time = token_bucket::undo(&terms, word.time(), &reading, tokens, charged);
             let Some(time) = time else { return };
             let word = if mutant("lease: given back by a store") { self.glance() } else { word };
-            if cell::replace(&self.state.0, word, time, &terms) {
+            if cell::replace(&self.state.0, word, word.at(time, terms.epoch())) {
                 return;
             }
         }

@@ -105,7 +105,9 @@ impl Instance {
         let limiter = &handle.leased.limiter;
         let terms = limiter.policy.load();
         let position = terms.read(NOW).unwrap().position;
-        assert!(cell::replace(&limiter.state.0, limiter.glance(), position + state.owed, &terms));
+        let word = limiter.glance();
+        let owing = word.at(position + state.owed, terms.epoch());
+        assert!(cell::replace(&limiter.state.0, word, owing));
         let held = state.handles[index];
         handle.lease = Lease::NONE;
         handle.lease.want = held.want;
