@@ -103,7 +103,8 @@ impl Terms {
                 return Terms { at_least: self.refusing_until(until, reading), ..self };
             }
         };
-        Terms { beyond, ..self }
+        // What is owed in all stays within the word's range.
+        Terms { beyond: beyond.min((OWED_MAX - room) as i64), ..self }
     }
 
     /// The least time of a key that owes more than its burst up to a moment: at a nanosecond before it

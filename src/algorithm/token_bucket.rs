@@ -97,7 +97,7 @@ fn with_unit(quota: &Quota, unit: u64) -> Option<Layout> {
 #[inline]
 pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
     let start = time.max(reading.position);
-    let room = terms.layout.room.saturating_add_signed(terms.beyond).min(OWED_MAX);
+    let room = terms.layout.room.saturating_add_signed(terms.beyond);
     let free = room.saturating_sub(start - reading.position);
     let units = cost.checked_mul(terms.layout.unit)?;
     // No overflow: units <= room <= OWED_MAX, and position <= 2^59 - 1 - OWED_MAX. Where the room was cut

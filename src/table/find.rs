@@ -19,7 +19,7 @@
 use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_log::Ask;
 use crate::cell::{self, Attempt};
-use crate::charge::Charge;
+use crate::charge::{Charge, Reach};
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::probe::{Site, mutant};
 use crate::sync::{Acquire, Relaxed};
@@ -111,7 +111,11 @@ impl Table {
     /// The terms in force for this call, and its moment under them.
     pub(super) fn terms(&self, call: &Call<'_>) -> (Terms, Reading) {
         let (terms, reading) = self.policy.read(call.now, call.layout.as_ref(), self);
-        (terms.reaching(call.reach, call.cost, &reading), reading)
+        // Most calls stay within the burst, and are spared the copy.
+        match call.reach {
+            Reach::Burst => (terms, reading),
+            reach => (terms.reaching(reach, call.cost, &reading), reading),
+        }
     }
 
     /// The key's cell under terms that were in force after its word was loaded. Brings the cell
