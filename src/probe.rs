@@ -46,22 +46,6 @@ pub use stops::on_step;
 #[cfg(any(tollgate_loom, tollgate_stops))]
 pub(crate) use stops::step;
 
-/// Has a key owe so many tokens more, as many of them beyond its burst as need be: as a caller who waits
-/// in line would.
-#[cfg(tollgate_loom)]
-pub fn owe_beyond(
-    limiter: &crate::KeyedLimiter<u64>,
-    key: u64,
-    tokens: u64,
-    now: u64,
-) -> crate::Decision {
-    let (table, _) = limiter.parts();
-    table.policy.let_owe_beyond();
-    let reach = crate::charge::Reach::Tokens(tokens);
-    let call = crate::table::Call::new(limiter.place(&key), tokens, now);
-    table.charge(&crate::table::Call { reach, ..call }).0.decision(tokens, 1)
-}
-
 #[cfg(any(tollgate_loom, tollgate_shuttle))]
 mod mutants {
     use std::sync::LazyLock;

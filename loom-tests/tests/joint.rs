@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::thread;
-use tollgate::probe::owe_beyond;
 use tollgate::{
     Algorithm, Clock, KeyedLimiter, Limiter, ManualClock, Overflow, Quota, check_all, check_all_at,
 };
@@ -189,7 +188,7 @@ fn nothing_is_taken_back_below_a_line() {
         assert!(takes(&limiter, 1, NOW - SECOND));
         let (line, ()) = race(
             &limiter,
-            |l| owe_beyond(l, 1, 3, NOW).reset_after(),
+            |l| l.check_in_debt_at(&1, 3, 3, NOW).expect("a bucket").reset_after(),
             move |l| is_refused_late_of(l, &slow),
         );
         // The last turn is where the line has put it.

@@ -183,7 +183,7 @@ impl Limiter {
     /// ```
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Limiter>() + self.state.1.bytes() + self.counts.bytes()
+        size_of::<Limiter>() + self.state.1.bytes() + self.counts.bytes() + self.policy.bytes()
     }
 
     /// What the limiter has done so far.

@@ -9,12 +9,16 @@ const REMEMBERED: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// Oldest first, each with the publication that began the epoch; 0 for none.
-    changes: [(u64, Translation); REMEMBERED],
+    /// Apart, as few calls ask for them.
+    changes: Box<[(u64, Translation); REMEMBERED]>,
     /// The last publication that was forgotten here.
     forgotten: u64,
 }
 
 impl History {
+    /// Bytes of the changes.
+    pub(super) const BYTES: usize = size_of::<[(u64, Translation); REMEMBERED]>();
+
     pub(super) fn remember(&mut self, sequence: u64, translation: Translation) {
         self.forgotten = self.changes[0].0;
         self.changes.rotate_left(1);

@@ -227,6 +227,11 @@ impl Policy {
         self.asked_per_call.load(Relaxed.at("policy/is_asked")) != 0
     }
 
+    /// Bytes that are not in the policy itself.
+    pub(crate) fn bytes(&self) -> usize {
+        History::BYTES
+    }
+
     /// Marks the limiter as one whose keys may owe more than their burst; before a word is so.
     pub(crate) fn let_owe_beyond(&self) {
         if !self.may_owe_beyond() {

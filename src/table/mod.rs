@@ -248,7 +248,8 @@ impl Table {
 
     /// Bytes of the table.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Table>() + self.buckets.bytes() + self.rings.bytes() + self.counts.bytes()
+        let parts = self.buckets.bytes() + self.rings.bytes() + self.counts.bytes();
+        size_of::<Table>() + parts + self.policy.bytes()
     }
 }
 
