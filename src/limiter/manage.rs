@@ -5,6 +5,7 @@ use core::time::Duration;
 use crate::cell;
 use crate::decision::Decision;
 use crate::limiter::Limiter;
+use crate::policy::Policy;
 use crate::probe::mutant;
 use crate::quota::{Quota, QuotaError};
 use crate::stats::Stats;
@@ -183,7 +184,7 @@ impl Limiter {
     /// ```
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Limiter>() + self.state.1.bytes() + self.counts.bytes() + self.policy.bytes()
+        size_of::<Limiter>() + self.state.1.bytes() + self.counts.bytes() + Policy::BYTES_APART
     }
 
     /// What the limiter has done so far.

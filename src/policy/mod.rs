@@ -228,9 +228,7 @@ impl Policy {
     }
 
     /// Bytes that are not in the policy itself.
-    pub(crate) fn bytes(&self) -> usize {
-        History::BYTES
-    }
+    pub(crate) const BYTES_APART: usize = History::BYTES;
 
     /// Marks the limiter as one whose keys may owe more than their burst; before a word is so.
     pub(crate) fn let_owe_beyond(&self) {

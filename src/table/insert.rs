@@ -58,7 +58,8 @@ impl Table {
         let has_new_cell = scan.look_at_home(&call.place, control)?;
         let victim = scan.free.filter(|_| has_new_cell)?;
         let floor = call.place.bucket.floor();
-        if floor > reading.now || !self.policy.is_current(&terms) {
+        let is_current = self.policy.is_current(&terms) || mutant("insert: stale terms");
+        if floor > reading.now || !is_current {
             return None;
         }
         let unseen = terms.unseen(&reading);
@@ -67,6 +68,11 @@ impl Table {
         match self.take(call, victim, control, &mut first, time) {
             Ok(word) => {
                 self.counts.decided(Outcome::Admitted);
+                // A commit that failed has judged anew, by terms that may be another rule's.
+                if first.terms.sequence != terms.sequence {
+                    let verdict = first.verdict(Outcome::Admitted, word.time(), call.cost);
+                    return Some(verdict.decision(call.cost, tick));
+                }
                 let line = (&first.terms, &first.reading);
                 Some(R::decision((Outcome::Admitted, word.time()), line, call.cost, tick))
             }

@@ -249,7 +249,7 @@ impl Table {
     /// Bytes of the table.
     pub(crate) fn memory(&self) -> usize {
         let parts = self.buckets.bytes() + self.rings.bytes() + self.counts.bytes();
-        size_of::<Table>() + parts + self.policy.bytes()
+        size_of::<Table>() + parts + Policy::BYTES_APART
     }
 }
 

@@ -5,6 +5,7 @@
 //! | `exact.rs` | P3: the reference against fractions of a token |
 //! | `properties.rs` | P1, P2, P6, P7, P8: the engine against the reference |
 //! | `boundaries.rs` | the ends of every range, and bad input |
+//! | `chosen.rs` | keys whose hashes are chosen, against states of their own |
 //! | `debt.rs` | debts, penalties and bans |
 //! | `histories.rs` | P1: some order of the calls explains what threads were told |
 //! | `lines.rs`, `waiting.rs`, `leaving.rs` | places in a line, and the calls that wait for their turn |
@@ -18,6 +19,7 @@
 #![allow(unreachable_pub, reason = "the modules of a program")]
 
 mod boundaries;
+mod chosen;
 mod debt;
 mod exact;
 mod executor;
