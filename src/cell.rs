@@ -217,6 +217,7 @@ pub(crate) fn take_back(
         if !is_of_this_life && !mutant("take back: from another life") {
             return;
         }
+        step("take back: before the clock");
         let now = early.unwrap_or_else(&clock);
         let terms = policy.load();
         let Some(reading) = terms.read(now).filter(|_| terms.epoch() == word.epoch()) else {
@@ -229,7 +230,8 @@ pub(crate) fn take_back(
         let Some(time) = terms.take_back(word.time(), &reading, charge) else { return };
         let next = word.at(time, terms.epoch());
         if mutant("take back: stored") {
-            return cell.store(next, Relaxed);
+            // Relaxed: for mutants alone.
+            return cell.store(next, Relaxed.at("take_back/store"));
         }
         if replace(cell, word, next) {
             return;

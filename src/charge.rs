@@ -2,21 +2,6 @@
 
 use crate::word::Word;
 
-/// How far beyond its burst a charge may take a key of a bucket algorithm; others never go beyond.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Reach {
-    #[default]
-    Burst,
-    /// By what is earned in so many nanoseconds: a call that waits so long for its turn at the most.
-    Nanos(u64),
-    /// By a debt of so many tokens, which the answer counts as tokens that are there.
-    Debt(u64),
-    /// As far as a word can tell: a penalty is not asked for.
-    Penalty,
-    /// So far that the key is refused until this moment, in nanoseconds of the limiter.
-    Ban(u64),
-}
-
 /// What a call has charged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Charge {

@@ -8,6 +8,7 @@ mod limiter;
 
 mod joint;
 mod keyed;
+mod target;
 mod wait;
 
 mod hash;
@@ -21,6 +22,7 @@ mod word;
 mod algorithm;
 mod policy;
 mod quota;
+mod reach;
 mod slope;
 mod terms;
 

@@ -5,10 +5,10 @@
 //! quota mints nothing.
 
 use crate::algorithm::{
-    Algorithm, Answer, BUCKET_RENEWED_AT, Layout, OWED_MAX, Side, Translation, fixed_window,
-    leaky_bucket, sliding_counter, sliding_log, token_bucket,
+    Algorithm, Answer, BUCKET_RENEWED_AT, Layout, Side, Translation, fixed_window, sliding_counter,
+    sliding_log, token_bucket,
 };
-use crate::charge::{Charge, Reach};
+use crate::charge::Charge;
 use crate::word::LIVE_FROM;
 
 /// All that a decision needs besides the key's own time.
@@ -76,74 +76,6 @@ impl Terms {
         }
     }
 
-    /// The same terms for a call of `cost` at this moment that may reach so far beyond the burst.
-    pub(crate) fn reaching(self, reach: Reach, cost: u64, reading: &Reading) -> Terms {
-        let Layout { unit, room, .. } = self.layout;
-        let units = cost.saturating_mul(unit);
-        let beyond = match reach {
-            _ if !self.algorithm.is_bucket() => 0,
-            Reach::Burst => 0,
-            // What is more than the burst is never due.
-            Reach::Nanos(_) if units > room => 0,
-            Reach::Nanos(nanos) => {
-                let end = self.position(reading.now.saturating_add(nanos));
-                let ahead = end.saturating_sub(reading.position).min(OWED_MAX) as i64;
-                match self.algorithm {
-                    // Its burst is the places in its queue: who waits long still needs one.
-                    Algorithm::LeakyBucket => (ahead + units as i64 - room as i64).min(0),
-                    _ => ahead,
-                }
-            }
-            Reach::Debt(tokens) => {
-                let room = room.saturating_add(tokens.saturating_mul(unit)).min(OWED_MAX);
-                return Terms { layout: Layout { room, ..self.layout }, ..self };
-            }
-            Reach::Penalty => OWED_MAX as i64,
-            Reach::Ban(until) => {
-                return Terms { at_least: self.refusing_until(until, reading), ..self };
-            }
-        };
-        // What is owed in all stays within the word's range.
-        Terms { beyond: beyond.min((OWED_MAX - room) as i64), ..self }
-    }
-
-    /// The least time of a key that owes more than its burst up to a moment: at a nanosecond before it
-    /// still does.
-    fn refusing_until(&self, until: u64, reading: &Reading) -> u64 {
-        if until <= reading.now {
-            return 0;
-        }
-        let clock = self.position(until - 1).saturating_add(1);
-        let time = clock.saturating_add(self.layout.room);
-        time.min(reading.position.saturating_add(OWED_MAX))
-    }
-
-    /// Whether a key owes more than its burst: callers wait in line for it, it is in debt, or banned. In
-    /// the queue of a leaky bucket all that is owed is a line.
-    pub(crate) fn is_beyond(&self, time: u64, reading: &Reading) -> bool {
-        let owed = time.saturating_sub(reading.position);
-        match self.algorithm {
-            Algorithm::TokenBucket | Algorithm::Gcra => owed > self.layout.room,
-            Algorithm::LeakyBucket => owed > 0,
-            _ => false,
-        }
-    }
-
-    /// Nanoseconds until the turn of a charge of `cost` that has left its key at `time`: a bucket's is
-    /// when no more than the burst is owed of it, a queue's when all before it has left. `None` for
-    /// never.
-    pub(crate) fn turn_in(&self, time: u64, reading: &Reading, cost: u64) -> Option<u64> {
-        if reading.is_past_end {
-            // Another thread is about to renew the range.
-            return Some(1);
-        }
-        let answer = token_bucket::answer(self, time, reading);
-        match self.algorithm {
-            Algorithm::LeakyBucket => leaky_bucket::departs_in(&answer, cost),
-            _ => answer.wait(0),
-        }
-    }
-
     /// The parity of the epoch, as words carry it.
     #[inline]
     pub(crate) fn epoch(&self) -> u64 {
@@ -151,7 +83,7 @@ impl Terms {
     }
 
     /// The clock at `now`, without the end of its range.
-    fn position(&self, now: u64) -> u64 {
+    pub(crate) fn position(&self, now: u64) -> u64 {
         let elapsed = now.saturating_sub(self.origin);
         let slope = self.layout.slope;
         let units = match self.algorithm {

@@ -85,7 +85,7 @@ impl Word {
     }
 
     /// The word of zeroed memory: a free cell.
-    pub(crate) fn zero() -> Word {
+    pub(crate) const fn zero() -> Word {
         Word(0)
     }
 

@@ -107,27 +107,14 @@ pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
 
 /// Gives tokens back, never above a full bucket. `None` if it is full already.
 pub(crate) fn give_back(terms: &Terms, time: u64, reading: &Reading, tokens: u64) -> Option<u64> {
-    undo(terms, time, reading, tokens, reading.position)
-}
-
-/// Undoes a charge of so many tokens that was made when the clock was at `charged`: what has come back
-/// of it since by itself is not given back again. `None` if there is nothing to give back.
-pub(crate) fn undo(
-    terms: &Terms,
-    time: u64,
-    reading: &Reading,
-    tokens: u64,
-    charged: u64,
-) -> Option<u64> {
-    let owed = time.checked_sub(reading.position)?;
-    let elapsed = reading.position.checked_sub(charged)?;
-    let units = tokens.saturating_mul(terms.layout.unit).saturating_sub(elapsed).min(owed);
-    (units > 0).then(|| time - units)
+    let owed = time.checked_sub(reading.position).filter(|&owed| owed > 0)?;
+    Some(time - tokens.saturating_mul(terms.layout.unit).min(owed))
 }
 
 /// Takes a charge back, but for what has been earned back since; `None` if that is all. However many
 /// charges are taken back, in whichever order, what could still be taken back never exceeds what is
-/// owed: time takes from each of them at least as much as from the debt.
+/// owed: time takes from each of them at least as much as from the debt. By a clock that was set back
+/// behind the charge nothing is known to be left.
 pub(crate) fn take_back(
     terms: &Terms,
     time: u64,
@@ -137,7 +124,7 @@ pub(crate) fn take_back(
     let stale = mutant("take back: by the clock of the charge");
     let position = if stale { charge.position } else { reading.position };
     let owed = time.saturating_sub(position);
-    let earned = position.saturating_sub(charge.position);
+    let earned = position.checked_sub(charge.position)?;
     let charged = charge.cost.saturating_mul(terms.layout.unit);
     let units = if mutant("take back: what time has given back, too") {
         charged.min(owed)

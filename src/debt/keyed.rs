@@ -3,11 +3,9 @@
 use core::hash::Hash;
 use core::time::Duration;
 
-use crate::charge::Reach;
-use crate::debt::{DebtError, begin, put_down};
-use crate::decision::{Decision, Verdict};
+use crate::debt::{self, DebtError};
+use crate::decision::Decision;
 use crate::keyed::KeyedLimiter;
-use crate::table::Call;
 
 impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// A check that may take on a debt: it is admitted if the cost is within the tokens that are there
@@ -35,8 +33,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check_in_debt(&self, key: &K, cost: u64, debt: u64) -> Result<Decision, DebtError> {
-        let (now, tick) = self.timer.read();
-        self.decide_in_debt(key, cost, debt, (now, tick))
+        debt::check(self.target(key), cost, debt, self.timer.read())
     }
 
     /// [`check_in_debt`](KeyedLimiter::check_in_debt) at a time of the caller's.
@@ -60,7 +57,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         debt: u64,
         now: u64,
     ) -> Result<Decision, DebtError> {
-        self.decide_in_debt(key, cost, debt, (now, 1))
+        debt::check(self.target(key), cost, debt, (now, 1))
     }
 
     /// Charges so many tokens for bad behaviour, whether they are there or not. Not counted as a
@@ -100,11 +97,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn penalize_at(&self, key: &K, tokens: u64, now: u64) -> Result<(), DebtError> {
-        begin(&self.table.policy)?;
-        let verdict = self.owe(key, Reach::Penalty, tokens, now);
-        // More than a word can tell is as much as it can.
-        let most = || put_down(&self.owe(key, Reach::Ban(u64::MAX), 0, now));
-        put_down(&verdict).or_else(most).unwrap_or(Ok(()))
+        debt::penalize(self.target(key), tokens, now)
     }
 
     /// Refuses a key every token for so long; up to nine years. Of two bans the longer holds, and no
@@ -152,28 +145,6 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ban_at(&self, key: &K, until: u64, now: u64) -> Result<(), DebtError> {
-        begin(&self.table.policy)?;
-        put_down(&self.owe(key, Reach::Ban(until), 0, now)).unwrap_or(Ok(()))
-    }
-
-    fn decide_in_debt(
-        &self,
-        key: &K,
-        cost: u64,
-        debt: u64,
-        (now, tick): (u64, u32),
-    ) -> Result<Decision, DebtError> {
-        begin(&self.table.policy)?;
-        if cost == 0 {
-            return Ok(self.peek_at(key, 0, now));
-        }
-        let verdict = self.owe(key, Reach::Debt(debt), cost, now);
-        self.table.counts.decided(verdict.outcome);
-        Ok(verdict.decision(cost, tick))
-    }
-
-    fn owe(&self, key: &K, reach: Reach, cost: u64, now: u64) -> Verdict {
-        let call = Call { reach, ..Call::new(self.place(key), cost, now) };
-        self.table.charge(&call).0
+        debt::ban(self.target(key), until, now)
     }
 }

@@ -2,9 +2,8 @@
 
 use core::time::Duration;
 
-use crate::charge::Reach;
-use crate::debt::{DebtError, begin, put_down};
-use crate::decision::{Decision, Verdict};
+use crate::debt::{self, DebtError};
+use crate::decision::Decision;
 use crate::limiter::Limiter;
 
 impl Limiter {
@@ -33,8 +32,7 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check_in_debt(&self, cost: u64, debt: u64) -> Result<Decision, DebtError> {
-        let (now, tick) = self.timer.read();
-        self.decide_in_debt(cost, debt, (now, tick))
+        debt::check(self.target(), cost, debt, self.timer.read())
     }
 
     /// [`check_in_debt`](Limiter::check_in_debt) at a time of the caller's.
@@ -52,7 +50,7 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check_in_debt_at(&self, cost: u64, debt: u64, now: u64) -> Result<Decision, DebtError> {
-        self.decide_in_debt(cost, debt, (now, 1))
+        debt::check(self.target(), cost, debt, (now, 1))
     }
 
     /// Charges so many tokens for bad behaviour, whether they are there or not. Not counted as a
@@ -92,11 +90,7 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn penalize_at(&self, tokens: u64, now: u64) -> Result<(), DebtError> {
-        begin(&self.policy)?;
-        let verdict = self.owe(Reach::Penalty, tokens, now);
-        // More than a word can tell is as much as it can.
-        let most = || put_down(&self.owe(Reach::Ban(u64::MAX), 0, now));
-        put_down(&verdict).or_else(most).unwrap_or(Ok(()))
+        debt::penalize(self.target(), tokens, now)
     }
 
     /// Refuses the limiter every token for so long; up to nine years. Of two bans the longer holds, and no
@@ -144,27 +138,6 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn ban_at(&self, until: u64, now: u64) -> Result<(), DebtError> {
-        begin(&self.policy)?;
-        put_down(&self.owe(Reach::Ban(until), 0, now)).unwrap_or(Ok(()))
-    }
-
-    fn decide_in_debt(
-        &self,
-
-        cost: u64,
-        debt: u64,
-        (now, tick): (u64, u32),
-    ) -> Result<Decision, DebtError> {
-        begin(&self.policy)?;
-        if cost == 0 {
-            return Ok(self.peek_at(0, now));
-        }
-        let verdict = self.owe(Reach::Debt(debt), cost, now);
-        self.counts.decided(verdict.outcome);
-        Ok(verdict.decision(cost, tick))
-    }
-
-    fn owe(&self, reach: Reach, cost: u64, now: u64) -> Verdict {
-        self.charge_reaching(reach, cost, now).0
+        debt::ban(self.target(), until, now)
     }
 }

@@ -10,24 +10,54 @@ mod limiter;
 
 pub use error::DebtError;
 
-use crate::decision::{Outcome, Verdict};
-use crate::policy::Policy;
+use crate::decision::{Decision, Outcome, Verdict};
+use crate::reach::Reach;
+use crate::target::Target;
+
+/// A check that may take on so much debt.
+fn check(
+    target: Target<'_>,
+    cost: u64,
+    debt: u64,
+    (now, tick): (u64, u32),
+) -> Result<Decision, DebtError> {
+    begin(&target)?;
+    if cost == 0 {
+        return Ok(target.peek(0, (now, tick)));
+    }
+    let (verdict, _) = target.charge(Reach::Debt(debt), cost, now);
+    target.counts().decided(verdict.outcome);
+    Ok(verdict.decision(cost, tick))
+}
+
+fn penalize(target: Target<'_>, tokens: u64, now: u64) -> Result<(), DebtError> {
+    begin(&target)?;
+    let (verdict, _) = target.charge(Reach::Penalty, tokens, now);
+    if verdict.outcome == Outcome::Refused {
+        // More than a word can tell is as much as it can.
+        return ban(target, u64::MAX, now);
+    }
+    put_down(&verdict)
+}
+
+fn ban(target: Target<'_>, until: u64, now: u64) -> Result<(), DebtError> {
+    begin(&target)?;
+    put_down(&target.charge(Reach::Ban(until), 0, now).0)
+}
 
 /// Whether the keys of a limiter can owe; marks it as one whose keys do.
-fn begin(policy: &Policy) -> Result<(), DebtError> {
-    let algorithm = policy.algorithm();
+fn begin(target: &Target<'_>) -> Result<(), DebtError> {
+    let algorithm = target.policy().algorithm();
     if !algorithm.is_bucket() {
         return Err(DebtError::Algorithm { algorithm });
     }
-    policy.let_owe_beyond();
+    target.policy().let_owe_beyond();
     Ok(())
 }
 
-/// Whether a penalty or a ban was put down; `None` if it is more than a word can tell.
-fn put_down(verdict: &Verdict) -> Option<Result<(), DebtError>> {
+fn put_down(verdict: &Verdict) -> Result<(), DebtError> {
     match verdict.outcome {
-        Outcome::Admitted => Some(Ok(())),
-        Outcome::Refused => None,
-        Outcome::AdmittedFull | Outcome::RefusedFull => Some(Err(DebtError::Full)),
+        Outcome::Admitted | Outcome::Refused => Ok(()),
+        Outcome::AdmittedFull | Outcome::RefusedFull => Err(DebtError::Full),
     }
 }

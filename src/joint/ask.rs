@@ -12,9 +12,8 @@ use crate::decision::{Decision, Outcome};
 use crate::joint::Spare;
 use crate::keyed::KeyedLimiter;
 use crate::limiter::Limiter;
-use crate::policy::Policy;
-use crate::stats::Counts;
-use crate::table::{Call, Place, Table};
+use crate::reach::Reach;
+use crate::target::Target;
 
 /// A limit, a key and a cost, for [`check_all`](crate::check_all).
 ///
@@ -42,13 +41,6 @@ pub struct Ask<'a> {
     progress: Progress<'a>,
     /// Whether what was prepared has been charged.
     is_charged: bool,
-}
-
-/// What is asked.
-#[derive(Clone, Copy)]
-enum Target<'a> {
-    Key(&'a Table, &'a Timer, Place<'a>),
-    State(&'a Limiter),
 }
 
 /// What tells limits and keys apart, and orders them. Addresses stay while they are borrowed, so
@@ -94,7 +86,8 @@ impl<K: Hash + ?Sized + 'static> KeyedLimiter<K> {
     pub fn ask(&self, key: &K, cost: u64) -> Ask<'_> {
         let place = self.place(key);
         let address = core::ptr::from_ref(place.bucket).addr();
-        Ask::new(Target::Key(&self.table, &self.timer, place), (address, place.tag), cost)
+        let target = Target::Key(&self.table, &self.timer, place);
+        Ask::new(target, (address, place.tag), cost)
     }
 }
 
@@ -111,33 +104,7 @@ impl Limiter {
     #[must_use]
     #[inline]
     pub fn ask(&self, cost: u64) -> Ask<'_> {
-        Ask::new(Target::State(self), (core::ptr::from_ref(self).addr(), 0), cost)
-    }
-}
-
-impl<'a> Target<'a> {
-    #[inline]
-    fn policy(&self) -> &'a Policy {
-        match self {
-            Target::Key(table, ..) => &table.policy,
-            Target::State(limiter) => &limiter.policy,
-        }
-    }
-
-    #[inline]
-    fn timer(&self) -> &'a Timer {
-        match self {
-            Target::Key(_, timer, _) => timer,
-            Target::State(limiter) => &limiter.timer,
-        }
-    }
-
-    #[inline]
-    fn counts(&self) -> &'a Counts {
-        match self {
-            Target::Key(table, ..) => &table.counts,
-            Target::State(limiter) => &limiter.counts,
-        }
+        Ask::new(self.target(), (core::ptr::from_ref(self).addr(), 0), cost)
     }
 }
 
@@ -267,10 +234,7 @@ impl<'a> Ask<'a> {
     pub(super) fn look(&mut self, clock: impl Fn(&Timer) -> (u64, u32)) -> bool {
         let (now, tick) = clock(self.target.timer());
         let cost = self.total();
-        let prepared = match &self.target {
-            Target::Key(table, _, place) => table.prepare(place, cost, now),
-            Target::State(limiter) => limiter.prepare(cost, now),
-        };
+        let prepared = self.target.prepare(cost, now);
         self.is_charged = false;
         let Some(prepared) = prepared else { return self.look_otherwise(now, tick) };
         self.progress = Progress::Prepared(prepared, tick);
@@ -280,20 +244,11 @@ impl<'a> Ask<'a> {
     #[inline(never)]
     fn look_otherwise(&mut self, now: u64, tick: u32) -> bool {
         let cost = self.total();
-        let prepared = match &self.target {
-            Target::Key(table, _, place) => table.prepare_otherwise(place, cost, now),
-            Target::State(limiter) => limiter.prepare_otherwise(cost, now),
-        };
-        if let Some(prepared) = prepared {
+        if let Some(prepared) = self.target.prepare_otherwise(cost, now) {
             self.progress = Progress::Prepared(prepared, tick);
             return true;
         }
-        let decision = match self.target {
-            Target::Key(table, _, place) => {
-                table.peek(&Call::new(place, cost, now)).foreseen(cost, tick)
-            }
-            Target::State(limiter) => limiter.foresee(cost, now, tick),
-        };
+        let decision = self.target.peek(cost, (now, tick));
         self.tell(decision);
         decision.is_allowed()
     }
@@ -317,10 +272,7 @@ impl<'a> Ask<'a> {
         if cost == 0 {
             return true;
         }
-        let (verdict, charge) = match self.target {
-            Target::Key(table, _, place) => table.charge(&Call::new(place, cost, now)),
-            Target::State(limiter) => limiter.charge(cost, now),
-        };
+        let (verdict, charge) = self.target.charge(Reach::Burst, cost, now);
         let decision = verdict.decision(cost, tick);
         self.progress = Progress::Told(decision, charge);
         decision.is_allowed()
@@ -329,11 +281,7 @@ impl<'a> Ask<'a> {
     /// Takes back what was charged.
     pub(super) fn take_back(&self, clock: impl Fn(&Timer) -> (u64, u32)) {
         let Some(charge) = self.charged() else { return };
-        let now = || clock(self.target.timer()).0;
-        match &self.target {
-            Target::Key(table, _, place) => table.take_back(place, &charge, now),
-            Target::State(limiter) => limiter.take_back(&charge, now),
-        }
+        self.target.take_back(&charge, || clock(self.target.timer()).0);
     }
 
     /// Counts the call where it was admitted by all, or refused by this one.

@@ -13,6 +13,7 @@ use crate::hash::{Hashed, KeyHasher};
 use crate::memory::prefetch;
 use crate::quota::{Quota, QuotaError};
 use crate::table::{Call, Place, Table};
+use crate::target::Target;
 
 /// How many keys of a batch are in flight at once: enough to hide the latency of memory, few
 /// enough for the lines to stay in the first-level cache.
@@ -241,7 +242,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as in `Table::decide`")]
     fn hash_and_place(&self, key: &K) -> (Hashed, Place<'_>) {
-        self.hash_and_prefetch(key, self.table.expects_insert())
+        self.hash_and_prefetch(key, self.table.counts.own().expects_insert())
     }
 
     #[inline(always)]
@@ -254,6 +255,11 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
             place.bucket.prefetch();
         }
         (hashed, place)
+    }
+
+    #[inline]
+    pub(crate) fn target(&self, key: &K) -> Target<'_> {
+        Target::Key(&self.table, &self.timer, self.place(key))
     }
 
     /// Where a key lives; its line is asked for.
@@ -286,7 +292,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         let (keys, decisions) = (&keys[..count], &mut decisions[..count]);
         for (keys, decisions) in keys.chunks(IN_FLIGHT).zip(decisions.chunks_mut(IN_FLIGHT)) {
             let mut hashes = [Hashed::default(); IN_FLIGHT];
-            let expects_insert = self.table.expects_insert();
+            let expects_insert = self.table.counts.own().expects_insert();
             for (hashed, key) in hashes.iter_mut().zip(keys) {
                 *hashed = self.hash_and_prefetch(key.borrow(), expects_insert).0;
             }

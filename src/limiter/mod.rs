@@ -1,10 +1,10 @@
 //! The limiter of one state: a global limit, or one that the caller keeps beside its own object.
-//! Deciding is here; `prepare.rs` has what a call that asks several limits needs, `manage.rs` the other
+//! Deciding is here; `charge.rs` has what is asked by other verbs, `manage.rs` the other
 //! verbs.
 
+mod charge;
 mod lease;
 mod manage;
-mod prepare;
 
 use core::fmt;
 
@@ -16,14 +16,14 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::rule::{Buckets, Rule, WholeBuckets};
 use crate::algorithm::sliding_log::Ask;
 use crate::builder::{BuildError, Builder};
-use crate::cell::{self, Attempt};
-use crate::charge::{Charge, Reach};
+use crate::cell;
 use crate::clock::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::memory::BuildMemoryError;
 use crate::policy::{Policy, Walk};
 use crate::probe::{Site, step};
 use crate::quota::Quota;
+use crate::reach::Reach;
 use crate::stats::{Counts, Own};
 use crate::sync::{Acquire, Atomic};
 use crate::table::Rings;
@@ -54,26 +54,6 @@ pub struct Limiter {
 /// The word, on a line of its own, and the ring of a log.
 #[derive(Debug)]
 struct State(CachePadded<Atomic<Word>>, Rings);
-
-/// How an attempt ended that nobody came before.
-struct Settled {
-    outcome: Outcome,
-    cost: u64,
-    /// The state's word after it.
-    word: Word,
-    terms: Terms,
-    reading: Reading,
-}
-
-impl Settled {
-    fn told(&self) -> (Verdict, Option<Charge>) {
-        let Settled { outcome, cost, word, terms, reading } = *self;
-        let (position, sequence) = (reading.position, terms.sequence);
-        let charge = Charge { index: 0, word, position, cost, sequence };
-        let charge = (outcome == Outcome::Admitted).then_some(charge);
-        (Verdict::new(outcome, &terms, &reading, word.time(), cost), charge)
-    }
-}
 
 impl Walk for State {
     fn walk(&self, policy: &Policy) {
@@ -252,72 +232,9 @@ impl Limiter {
         if cost == 0 {
             return self.foresee(0, now, tick);
         }
-        let (verdict, _) = self.charge(cost, now);
+        let (verdict, _) = self.charge(Reach::Burst, cost, now);
         self.counts.decided(verdict.outcome);
         verdict.decision(cost, tick)
-    }
-
-    /// Charges any call if it is admitted, and says what it has charged. Counts nothing.
-    pub(crate) fn charge(&self, cost: u64, now: u64) -> (Verdict, Option<Charge>) {
-        self.charge_reaching(Reach::Burst, cost, now)
-    }
-
-    /// The same for a call that may go so far beyond the burst.
-    pub(crate) fn charge_reaching(
-        &self,
-        reach: Reach,
-        cost: u64,
-        now: u64,
-    ) -> (Verdict, Option<Charge>) {
-        while self.policy.algorithm() == Algorithm::SlidingWindowLog {
-            let (word, terms, reading) = self.look(now);
-            if let Some(verdict) = self.decide_log(word, &terms, &reading, cost) {
-                // What is in a log is not taken back.
-                return (verdict, None);
-            }
-        }
-        self.settle(reach, now, |_, _, _| cost).told()
-    }
-
-    /// Charges a cost that depends on the state's time and the terms, or refuses it; not of a log.
-    #[inline]
-    fn settle(
-        &self,
-        reach: Reach,
-        now: u64,
-        cost: impl Fn(u64, &Terms, &Reading) -> u64,
-    ) -> Settled {
-        loop {
-            let (word, terms, reading) = self.look(now);
-            let cost = cost(word.time(), &terms, &reading);
-            let terms = terms.reaching(reach, cost, &reading);
-            let after = terms.charge(word.time(), &reading, cost);
-            let (outcome, time) = match cell::charge(&self.state.0, word, after, terms.epoch()) {
-                Attempt::Charged(time) => (Outcome::Admitted, time),
-                Attempt::Refused => (Outcome::Refused, word.time()),
-                Attempt::Moved => {
-                    self.counts.retried();
-                    continue;
-                }
-            };
-            return Settled { outcome, cost, word: word.at(time, terms.epoch()), terms, reading };
-        }
-    }
-
-    /// Gives the tokens of a caller who leaves the line before its turn back.
-    pub(crate) fn give_up(&self, charge: &Charge, after: u64) {
-        cell::give_up(&self.state.0, charge, after);
-    }
-
-    /// The limiter's time, under terms that were in force after it was read.
-    pub(crate) fn time_of(&self, now: u64) -> (u64, Terms, Reading) {
-        let (word, terms, reading) = self.look(now);
-        (word.time(), terms, reading)
-    }
-
-    /// The terms in force, and a moment under them.
-    pub(crate) fn moment(&self, now: u64) -> (Terms, Reading) {
-        self.policy.read(now, None, &self.state)
     }
 
     fn decide_log(

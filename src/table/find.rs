@@ -19,9 +19,10 @@
 use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_log::Ask;
 use crate::cell::{self, Attempt};
-use crate::charge::{Charge, Reach};
+use crate::charge::Charge;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::probe::{Site, mutant};
+use crate::reach::Reach;
 use crate::sync::{Acquire, Relaxed};
 use crate::table::bucket::Cell;
 use crate::table::{CELLS, Call, Place, Ring, Table};

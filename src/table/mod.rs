@@ -25,11 +25,11 @@ pub(crate) use ring::{Ring, Rings};
 
 use crate::algorithm::Layout;
 use crate::builder::Overflow;
-use crate::charge::Reach;
 use crate::hash::Hashed;
 use crate::memory::{BuildMemoryError, Run};
 use crate::policy::Policy;
 use crate::probe::{Site, mutant};
+use crate::reach::Reach;
 use crate::stats::Counts;
 use crate::sync::{Acquire, Atomic, IS_MODEL, Relaxed};
 use crate::word::Word;
@@ -217,18 +217,6 @@ impl Table {
         let homes = if IS_MODEL { 1 } else { LINES };
         let home = ((u128::from(rest) * homes as u128) >> 64) as usize;
         Place { bucket, index, home, tag: hashed.tag }
-    }
-
-    /// Whether the thread's last calls were inserts, so that the next may be one: its bucket's header
-    /// is then asked for with the home line, and it waits for memory once and not twice.
-    #[inline]
-    pub(crate) fn expects_insert(&self) -> bool {
-        let own = self.counts.own();
-        let expected = own.expected_misses();
-        if expected > 0 {
-            own.expect_misses(expected - 1);
-        }
-        expected > 0
     }
 
     /// Live keys, extrapolated from up to `SAMPLE` buckets that lie evenly over the table.

@@ -5,17 +5,12 @@ use core::time::Duration;
 
 use crate::keyed::KeyedLimiter;
 use crate::wait::error::WaitError;
-use crate::wait::line::Line;
 use crate::wait::options::WaitOptions;
 use crate::wait::sleep::{block_until_ready, sleep_until_ready};
 use crate::wait::sleeper::Sleeper;
 use crate::wait::turn::Turn;
 
 impl<K: Hash + ?Sized> KeyedLimiter<K> {
-    fn line(&self, key: &K) -> Line<'_> {
-        Line::Key(&self.table, &self.timer, self.place(key))
-    }
-
     /// Waits for a key's turn and takes a token: `until_ready_n(key, 1, sleeper)`.
     ///
     /// ```
@@ -109,7 +104,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         sleeper: S,
         options: WaitOptions,
     ) -> impl Future<Output = Result<(), WaitError>> + use<'_, K, S> {
-        sleep_until_ready(self.line(key), cost, sleeper, options)
+        sleep_until_ready(self.target(key), cost, sleeper, options)
     }
 
     /// Blocks the thread until its turn, and takes a token: `wait_n(key, 1)`.
@@ -163,7 +158,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_with(&self, key: &K, cost: u64, options: WaitOptions) -> Result<(), WaitError> {
-        block_until_ready(self.line(key), cost, options)
+        block_until_ready(self.target(key), cost, options)
     }
 
     /// Takes a place in the line of a key, for at most so long: see [`Turn`].
@@ -182,8 +177,7 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn line_up(&self, key: &K, cost: u64, max: Duration) -> Result<Turn<'_>, WaitError> {
-        let line = self.line(key);
-        Turn::new(line, cost, max, line.now())
+        self.line_up_at(key, cost, max, self.timer.now())
     }
 
     /// [`line_up`](KeyedLimiter::line_up) at a time of the caller's, in nanoseconds of the limiter.
@@ -210,6 +204,6 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         max: Duration,
         now: u64,
     ) -> Result<Turn<'_>, WaitError> {
-        Turn::new(self.line(key), cost, max, now)
+        Turn::new(self.target(key), cost, max, now)
     }
 }

@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use crate::limiter::Limiter;
 use crate::wait::error::WaitError;
-use crate::wait::line::Line;
 use crate::wait::options::WaitOptions;
 use crate::wait::sleep::{block_until_ready, sleep_until_ready};
 use crate::wait::sleeper::Sleeper;
@@ -95,7 +94,7 @@ impl Limiter {
         sleeper: S,
         options: WaitOptions,
     ) -> impl Future<Output = Result<(), WaitError>> + use<'_, S> {
-        sleep_until_ready(Line::State(self), cost, sleeper, options)
+        sleep_until_ready(self.target(), cost, sleeper, options)
     }
 
     /// Blocks the thread until its turn, and takes a token: `wait_n(1)`.
@@ -149,7 +148,7 @@ impl Limiter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn wait_with(&self, cost: u64, options: WaitOptions) -> Result<(), WaitError> {
-        block_until_ready(Line::State(self), cost, options)
+        block_until_ready(self.target(), cost, options)
     }
 
     /// Takes a place in the line, for at most so long: see [`Turn`].
@@ -188,6 +187,6 @@ impl Limiter {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn line_up_at(&self, cost: u64, max: Duration, now: u64) -> Result<Turn<'_>, WaitError> {
-        Turn::new(Line::State(self), cost, max, now)
+        Turn::new(self.target(), cost, max, now)
     }
 }

@@ -21,13 +21,12 @@
 //!
 //! In a leaky bucket every admitted call stands in the queue, and its turn is its departure.
 //!
-//! `turn.rs` has the place in a line, `line.rs` what it asks of its limiter, `sleep.rs` the loops that
-//! sleep, `keyed.rs` and `limiter.rs` the verbs.
+//! `turn.rs` has the place in a line, `sleep.rs` the loops that sleep, `keyed.rs` and `limiter.rs` the
+//! verbs.
 
 mod error;
 mod keyed;
 mod limiter;
-mod line;
 mod options;
 mod sleep;
 mod sleeper;

@@ -3,8 +3,8 @@
 use core::mem::take;
 use core::time::Duration;
 
+use crate::target::Target;
 use crate::wait::error::WaitError;
-use crate::wait::line::Line;
 use crate::wait::options::WaitOptions;
 use crate::wait::sleeper::Sleeper;
 use crate::wait::turn::Turn;
@@ -14,12 +14,12 @@ const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
 /// Stands in line from the first poll on until the turn comes.
 pub(super) async fn sleep_until_ready<S: Sleeper>(
-    line: Line<'_>,
+    target: Target<'_>,
     cost: u64,
     sleeper: S,
     options: WaitOptions,
 ) -> Result<(), WaitError> {
-    let mut turn = Turn::new(line, cost, options.max, line.now())?;
+    let mut turn = Turn::new(target, cost, options.max, target.timer().now())?;
     let mut extra = options.extra();
     while let Some(wait) = turn.remaining()? {
         sleeper.sleep(wait.saturating_add(take(&mut extra)).min(SLEEP_MAX)).await;
@@ -29,11 +29,11 @@ pub(super) async fn sleep_until_ready<S: Sleeper>(
 
 /// The same for a thread.
 pub(super) fn block_until_ready(
-    line: Line<'_>,
+    target: Target<'_>,
     cost: u64,
     options: WaitOptions,
 ) -> Result<(), WaitError> {
-    let mut turn = Turn::new(line, cost, options.max, line.now())?;
+    let mut turn = Turn::new(target, cost, options.max, target.timer().now())?;
     let mut extra = options.extra();
     while let Some(wait) = turn.remaining()? {
         std::thread::sleep(wait.saturating_add(take(&mut extra)).min(SLEEP_MAX));

@@ -6,9 +6,11 @@ use core::time::Duration;
 use crate::algorithm::Algorithm;
 use crate::charge::Charge;
 use crate::decision::{Outcome, Verdict};
+use crate::probe::mutant;
+use crate::reach::Reach;
+use crate::target::Target;
 use crate::terms::{Reading, Terms};
 use crate::wait::error::WaitError;
-use crate::wait::line::Line;
 
 /// A place in the line of a key: tokens that are charged already, and the turn at which they may be
 /// spent. What [`Limiter::until_ready`](crate::Limiter::until_ready) and
@@ -57,7 +59,7 @@ use crate::wait::line::Line;
 /// ```
 #[must_use = "a turn that is dropped before it comes is given up"]
 pub struct Turn<'a> {
-    line: Line<'a>,
+    target: Target<'a>,
     /// Nothing if there is no turn to wait for, or no more.
     charge: Option<Charge>,
     cost: u64,
@@ -68,25 +70,30 @@ pub struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) fn new(
-        line: Line<'a>,
+        target: Target<'a>,
         cost: u64,
         max: Duration,
         now: u64,
     ) -> Result<Turn<'a>, WaitError> {
-        let algorithm = line.policy().algorithm();
+        let algorithm = target.policy().algorithm();
         if !algorithm.is_bucket() {
             return Err(WaitError::Algorithm { algorithm });
         }
         if cost == 0 {
-            return Ok(Turn { line, charge: None, cost, end: 0, sequence: 0 });
+            return Ok(Turn { target, charge: None, cost, end: 0, sequence: 0 });
         }
         let longest = u64::try_from(max.as_nanos()).unwrap_or(u64::MAX);
-        let (verdict, charge) = line.charge(cost, longest, now);
+        // Before the charge, so that whoever sees the line knows that there may be one.
+        if !mutant("line: not marked") {
+            target.policy().let_owe_beyond();
+        }
+        let (verdict, charge) = target.charge(Reach::Nanos(longest), cost, now);
+        target.counts().decided(verdict.outcome);
         if matches!(verdict.outcome, Outcome::Refused | Outcome::RefusedFull) {
             return Err(refusal(&verdict, cost, max));
         }
         let (end, sequence) = charge.map_or((0, 0), |made| (made.word.time(), made.sequence));
-        Ok(Turn { line, charge, cost, end, sequence })
+        Ok(Turn { target, charge, cost, end, sequence })
     }
 
     /// How long until the turn comes; `None` once it has. Never earlier than it should, by the limiter's
@@ -106,7 +113,7 @@ impl<'a> Turn<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn remaining(&mut self) -> Result<Option<Duration>, WaitError> {
-        self.remaining_at(self.line.now())
+        self.remaining_at(self.target.timer().now())
     }
 
     /// [`remaining`](Turn::remaining) at a time of the caller's, in nanoseconds of the limiter.
@@ -165,7 +172,7 @@ impl<'a> Turn<'a> {
             return;
         }
         let Some(charge) = self.charge.take() else { return };
-        let (terms, reading) = self.line.moment(now);
+        let (terms, reading) = self.target.moment(now);
         if terms.epoch() != charge.word.epoch() {
             return;
         }
@@ -173,17 +180,17 @@ impl<'a> Turn<'a> {
         let units = charge.cost.saturating_mul(terms.layout.unit);
         let after = charge.word.time().checked_sub(units);
         if let Some(after) = after.filter(|&after| after >= reading.position) {
-            self.line.give_up(&charge, after);
+            self.target.give_up(&charge, after);
         }
     }
 
     /// The terms in force and a moment under them, with the place in their units.
     fn bring_up(&mut self, now: u64) -> (Terms, Reading) {
-        let (mut terms, mut reading) = self.line.moment(now);
-        if let Some(end) = self.line.policy().bring_up(self.end, self.sequence, &terms) {
+        let (mut terms, mut reading) = self.target.moment(now);
+        if let Some(end) = self.target.policy().bring_up(self.end, self.sequence, &terms) {
             self.end = end;
         } else {
-            (self.end, terms, reading) = self.line.end(now);
+            (self.end, terms, reading) = self.target.time(now);
         }
         self.sequence = terms.sequence;
         (terms, reading)
@@ -193,7 +200,7 @@ impl<'a> Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if self.charge.is_some() {
-            self.leave(self.line.now());
+            self.leave(self.target.timer().now());
         }
     }
 }

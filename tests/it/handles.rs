@@ -146,3 +146,30 @@ fn what_cannot_be_leased_is_said_when_it_is_asked_for() {
     assert!((0..10).all(|_| handle.check_at(1, u64::MAX).is_allowed()));
     assert!(!handle.check_at(u64::MAX, u64::MAX).is_allowed());
 }
+
+/// What a handle gives back is taken from what it was charged alone: it shortens no ban that was laid
+/// meanwhile, and after a reset nothing is left to give back.
+#[test]
+fn what_is_given_back_shortens_no_ban_and_is_forgotten_by_a_reset() {
+    let leased = thousand(1_000, Leases::of(Duration::from_secs(1)));
+    let limiter = leased.limiter();
+    let holding = || {
+        let mut handle = leased.handle();
+        while handle.held() < 8 {
+            assert!(handle.check_at(1, 0).is_allowed());
+        }
+        handle
+    };
+    let mut handle = holding();
+    limiter.ban_at(5_000_000_000, 0).unwrap();
+    let wait = limiter.peek_at(1, 0).retry_after();
+    handle.give_back_at(0);
+    assert_eq!((handle.held(), limiter.peek_at(1, 0).retry_after()), (0, wait));
+
+    limiter.reset_at(0);
+    let mut handle = holding();
+    limiter.reset_at(0);
+    assert!(limiter.check_at(100, 0).is_allowed());
+    handle.give_back_at(0);
+    assert_eq!(limiter.peek_at(1, 0).remaining(), 900);
+}

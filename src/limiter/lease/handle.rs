@@ -1,14 +1,13 @@
 //! A thread's handle: what it holds, how it spends it, how it takes more, and how it gives it back.
 
 use super::{LeaseDecision, LeasedLimiter};
-use crate::algorithm::token_bucket;
-use crate::cell;
-use crate::charge::Reach;
+use crate::charge::Charge;
 use crate::decision::{Decision, Outcome};
-use crate::limiter::Limiter;
-use crate::probe::{Site, mutant, step};
+use crate::probe::{Site, mutant};
+use crate::reach::Reach;
 use crate::sync::Relaxed;
 use crate::terms::{Reading, Terms};
+use crate::word::Word;
 
 /// One thread's way to a [`LeasedLimiter`]. It can be sent to another thread, but serves one at a time.
 /// What it holds goes back when it is dropped.
@@ -38,20 +37,12 @@ pub(super) struct Lease {
     pub(super) ready: u64,
     /// Tokens besides.
     pub(super) rest: u64,
+    /// How it was paid for.
     pub(super) charge: Charge,
+    /// The moment that the charge was made for, in nanoseconds. It lies before the swap, so that a lease
+    /// ends early rather than late.
+    pub(super) taken_at: u64,
     pub(super) want: u64,
-}
-
-/// How a lease was paid for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Charge {
-    pub(super) tokens: u64,
-    /// Which terms it was made under.
-    pub(super) sequence: u64,
-    /// The moment that it was made for, in nanoseconds and in units. It lies before the swap, so that a
-    /// lease ends early rather than late.
-    pub(super) now: u64,
-    pub(super) position: u64,
 }
 
 impl Lease {
@@ -59,7 +50,8 @@ impl Lease {
     pub(super) const NONE: Lease = Lease {
         ready: 0,
         rest: 0,
-        charge: Charge { tokens: 0, sequence: u64::MAX, now: 0, position: 0 },
+        charge: Charge { index: 0, word: Word::zero(), position: 0, cost: 0, sequence: u64::MAX },
+        taken_at: 0,
         want: 1,
     };
 
@@ -214,14 +206,14 @@ impl<'a> LeaseHandle<'a> {
             }
             Some(age) => {
                 if age < self.leased.term / 2 {
-                    let twice = self.lease.charge.tokens.saturating_mul(2);
+                    let twice = self.lease.charge.cost.saturating_mul(2);
                     self.lease.want = twice.min(self.leased.largest);
                 }
                 self.give_back_by(|| clock().0);
             }
             None => {
-                if held > self.lease.charge.tokens / 2 {
-                    self.lease.want = (self.lease.charge.tokens / 2).max(1);
+                if held > self.lease.charge.cost / 2 {
+                    self.lease.want = (self.lease.charge.cost / 2).max(1);
                 }
                 self.lease.hold(0, 0);
             }
@@ -232,7 +224,7 @@ impl<'a> LeaseHandle<'a> {
     /// How long ago the lease was taken, in nanoseconds, while it is good. It is not when its term is
     /// over, when the quota has changed, or when the clock was set back behind it.
     fn age(&self, now: u64) -> Option<u64> {
-        let age = now.checked_sub(self.lease.charge.now)?;
+        let age = now.checked_sub(self.lease.taken_at)?;
         let is_in_term = age < self.leased.term || mutant("lease: spent after its term");
         (is_in_term && self.is_of_quota()).then_some(age)
     }
@@ -263,9 +255,8 @@ impl<'a> LeaseHandle<'a> {
                 tick,
             ));
         }
-        let (tokens, sequence, position) = (settled.cost, terms.sequence, reading.position);
-        self.lease.charge = Charge { tokens, sequence, now, position };
-        self.lease.hold(tokens - cost, self.leased.ready_max);
+        (self.lease.charge, self.lease.taken_at) = (settled.charge(), now);
+        self.lease.hold(settled.cost - cost, self.leased.ready_max);
         LeaseDecision::ALLOWED
     }
 
@@ -289,9 +280,14 @@ impl<'a> LeaseHandle<'a> {
         if !mutant("lease: kept after it was given back") {
             self.lease.hold(0, 0);
         }
-        self.leased.limiter.undo(self.lease.charge, held, &clock);
+        // Nothing is left of a lease whose term is over, as none is larger than what is earned in a term.
+        if held == 0 || !self.is_of_quota() {
+            return;
+        }
+        let charge = Charge { cost: held, ..self.lease.charge };
+        self.leased.limiter.take_back(&charge, &clock);
         if mutant("lease: given back twice") {
-            self.leased.limiter.undo(self.lease.charge, held, &clock);
+            self.leased.limiter.take_back(&charge, &clock);
         }
     }
 
@@ -307,38 +303,5 @@ impl Drop for LeaseHandle<'_> {
         self.give_back();
         // Relaxed: as in `LeasedLimiter::handle`.
         self.leased.handles.fetch_sub(1, Relaxed.at("lease/drop"));
-    }
-}
-
-impl Limiter {
-    /// Gives back so many tokens of a charge, less what time has given back of it since. Nothing is
-    /// left of a lease whose term is over, as none is larger than what is earned in a term.
-    fn undo(&self, charge: Charge, tokens: u64, clock: impl Fn() -> u64) {
-        if tokens == 0 {
-            return;
-        }
-        let early = mutant("lease: clock before the word").then(&clock);
-        loop {
-            let word = self.glance();
-            step("lease: before the clock");
-            // After the word: what other threads have charged meanwhile, they have charged for a moment
-            // that is not later, so that no time is counted twice.
-            let now = early.unwrap_or_else(&clock);
-            // After the word, too: if these are the terms of the charge, the word is of their epoch.
-            let terms = self.policy.load();
-            let is_same = terms.sequence == charge.sequence
-                || mutant("lease: given back under another quota");
-            let Some(reading) = terms.read(now).filter(|_| is_same) else { return };
-            let charged = match mutant("lease: time since the charge given back too") {
-                true => reading.position,
-                false => charge.position,
-            };
-            let time = token_bucket::undo(&terms, word.time(), &reading, tokens, charged);
-            let Some(time) = time else { return };
-            let word = if mutant("lease: given back by a store") { self.glance() } else { word };
-            if cell::replace(&self.state.0, word, word.at(time, terms.epoch())) {
-                return;
-            }
-        }
     }
 }

@@ -113,16 +113,17 @@ impl Instance {
         handle.lease.want = held.want;
         (handle.lease.ready, handle.lease.rest) = (held.ready, held.rest);
         let charge = &mut handle.lease.charge;
-        (charge.tokens, charge.sequence) = (held.tokens, terms.sequence);
-        (charge.now, charge.position) = (NOW - held.age, position - held.age);
+        (charge.cost, charge.sequence, charge.word) = (held.tokens, terms.sequence, owing);
+        charge.position = position - held.age;
+        handle.lease.taken_at = NOW - held.age;
         match action {
             Action::Check(_, cost) => {
                 next.spent += cost * u64::from(handle.check_at(cost, NOW).is_allowed());
             }
             Action::GiveBack(_) | Action::Tick => handle.give_back_at(NOW),
         }
-        let Lease { ready, rest, charge, want } = handle.lease;
-        let (tokens, age) = (charge.tokens, NOW - charge.now);
+        let Lease { ready, rest, charge, want, taken_at } = handle.lease;
+        let (tokens, age) = (charge.cost, NOW - taken_at);
         next.handles[index] = Held { ready, rest, tokens, want, age };
         next.handles.sort_unstable();
         next.owed = limiter.glance().time().saturating_sub(position);
