@@ -8,6 +8,7 @@ mod limiter;
 
 mod joint;
 mod keyed;
+mod settle;
 mod target;
 mod wait;
 
@@ -16,7 +17,6 @@ mod memory;
 mod table;
 
 mod cell;
-mod charge;
 mod word;
 
 mod algorithm;
@@ -47,6 +47,7 @@ pub use joint::{Ask, JointDecision, check_all, check_all_at};
 pub use keyed::KeyedLimiter;
 pub use limiter::{LeaseDecision, LeaseError, LeaseHandle, LeasedLimiter, Leases, Limiter};
 pub use quota::{Quota, QuotaError};
+pub use settle::{DetachedPermit, Permit, Permits, ReserveError, SettleError};
 pub use stats::Stats;
 #[cfg(feature = "futures-timer")]
 pub use wait::FuturesTimerSleeper;

@@ -51,12 +51,14 @@ pub struct Stats {
     pub reclaimed: u64,
     /// Swaps that were tried again because another thread came first.
     pub retries: u64,
+    /// Tokens of settled permits that could not be charged: see [`Permits::debt`](crate::Permits::debt).
+    pub unpaid: u64,
 }
 
 /// One thread's counts; a line for itself.
 #[derive(Debug, Default)]
 struct Slot {
-    counts: [Tally; 7],
+    counts: [Tally; 8],
     /// How many of the thread's next calls are expected to be inserts.
     misses: Counter,
 }
@@ -125,6 +127,7 @@ impl Own<'_> {
 const EVICTED: usize = 4;
 const RECLAIMED: usize = 5;
 const RETRIES: usize = 6;
+const UNPAID: usize = 7;
 
 impl Counts {
     pub(crate) fn new() -> Counts {
@@ -156,6 +159,11 @@ impl Counts {
     #[cold]
     pub(crate) fn retried(&self) {
         self.add(RETRIES);
+    }
+
+    #[cold]
+    pub(crate) fn unpaid(&self, tokens: u64) {
+        self.own().add(UNPAID, tokens);
     }
 
     fn add(&self, count: usize) {
@@ -201,6 +209,7 @@ impl Counts {
             evicted: sum(EVICTED),
             reclaimed: sum(RECLAIMED),
             retries: sum(RETRIES),
+            unpaid: sum(UNPAID),
         }
     }
 

@@ -1,7 +1,6 @@
 //! A key, or a limiter of one state: what the verbs that are the same for both ask of it.
 
-use crate::cell::{self, Prepared};
-use crate::charge::Charge;
+use crate::cell::{self, Books, Charge, Prepared};
 use crate::clock::Timer;
 use crate::decision::{Decision, Verdict};
 use crate::limiter::Limiter;
@@ -85,20 +84,48 @@ impl<'a> Target<'a> {
     /// Takes a charge back, by the clock as it is then.
     pub(crate) fn take_back(&self, charge: &Charge, clock: impl Fn() -> u64) {
         match self {
-            Target::Key(table, _, place) => table.take_back(place, charge, clock),
+            Target::Key(table, _, place) => {
+                table
+                    .origin(place, charge, clock)
+                    .inspect(|origin| cell::take_back(origin, charge));
+            }
             Target::State(limiter) => limiter.take_back(charge, clock),
+        }
+    }
+
+    /// Charges a call within the burst for a permit. Counts nothing.
+    pub(crate) fn reserve(&self, cost: u64, now: u64) -> (Verdict, Option<Charge>) {
+        match *self {
+            Target::Key(table, _, place) => {
+                table.charge(&Call { is_reserve: true, ..Call::new(place, cost, now) })
+            }
+            Target::State(limiter) => limiter.charge(Reach::Burst, cost, now),
+        }
+    }
+
+    /// Gives so many tokens of a permit's charge back, by the clock as it is then.
+    pub(crate) fn settle(&self, charge: &Charge, surplus: u64, clock: impl Fn() -> u64) {
+        match self {
+            Target::Key(table, _, place) => {
+                let origin = table.origin(place, charge, clock);
+                origin.inspect(|origin| cell::settle(origin, charge, surplus));
+            }
+            Target::State(limiter) => cell::settle(&limiter.origin(clock), charge, surplus),
+        }
+    }
+
+    /// The books, if the limiter is built for permits.
+    pub(crate) fn books(&self) -> Option<&'a Books> {
+        match self {
+            Target::Key(table, ..) => table.books.as_ref(),
+            Target::State(limiter) => limiter.books.as_ref(),
         }
     }
 
     /// Gives up a charge that nobody stands behind, which leaves the key at the time `after`.
     pub(crate) fn give_up(&self, charge: &Charge, after: u64) {
         match *self {
-            Target::Key(_, _, place) => {
-                // No look at the tag: a cell that was taken for another key has another generation.
-                if let Some(cell) = place.bucket.cells.get(charge.index) {
-                    cell::give_up(&cell.word, charge, after);
-                }
-            }
+            Target::Key(table, _, place) => table.give_up(&place, charge, after),
             Target::State(limiter) => limiter.give_up(charge, after),
         }
     }

@@ -8,7 +8,7 @@ use crate::algorithm::{
     Algorithm, Answer, BUCKET_RENEWED_AT, Layout, Side, Translation, fixed_window, sliding_counter,
     sliding_log, token_bucket,
 };
-use crate::charge::Charge;
+use crate::cell::Charge;
 use crate::word::LIVE_FROM;
 
 /// All that a decision needs besides the key's own time.
@@ -265,6 +265,22 @@ impl Terms {
             Algorithm::SlidingWindowCounter => sliding_counter::take_back(self, time, charge),
             // As with a refund: it ages out.
             Algorithm::SlidingWindowLog => None,
+        }
+    }
+
+    /// The time after so much of a permit's charge is given back, of which others have given `since`
+    /// units back meanwhile; `None` if there is nothing left of it.
+    pub(crate) fn settle(
+        &self,
+        time: u64,
+        reading: &Reading,
+        charge: &Charge,
+        since: u64,
+    ) -> Option<u64> {
+        match self.algorithm.is_bucket() {
+            true => token_bucket::settle(self, time, reading, charge, since),
+            // A count is exact, whatever else was taken off it.
+            false => self.take_back(time, reading, charge),
         }
     }
 

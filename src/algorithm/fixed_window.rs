@@ -14,7 +14,7 @@
 
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Algorithm, Layout, TEN_YEARS, Translation};
-use crate::charge::Charge;
+use crate::cell::Charge;
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::terms::{Reading, Terms};

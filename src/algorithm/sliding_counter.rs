@@ -23,7 +23,7 @@
 use crate::algorithm::fixed_window::{index_bits, mask, per_window};
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Algorithm, Layout, Translation};
-use crate::charge::Charge;
+use crate::cell::Charge;
 use crate::quota::{Quota, QuotaError};
 use crate::terms::{Reading, Terms};
 use crate::word::TIME_BITS;

@@ -19,7 +19,7 @@ use core::time::Duration;
 
 use crate::algorithm::sliding_log::Shape;
 use crate::algorithm::{Layout, OWED_MAX, Translation, whole_bucket};
-use crate::charge::Charge;
+use crate::cell::Charge;
 use crate::joint::Spare;
 use crate::probe::mutant;
 use crate::quota::{Quota, QuotaError};
@@ -133,6 +133,23 @@ pub(crate) fn take_back(
     } else {
         charged.saturating_sub(earned).min(owed)
     };
+    (units > 0).then(|| time - units)
+}
+
+/// Gives a charge back as far as it is still owed where it lies: at its own end, lowered by `since`, what
+/// others have given back since it was made. However many charges are given back, whole or in part and in
+/// whichever order, they lie side by side below the key's time, so that what could still be given back
+/// never exceeds what is owed. `None` if there is nothing left of it.
+pub(crate) fn settle(
+    terms: &Terms,
+    time: u64,
+    reading: &Reading,
+    charge: &Charge,
+    since: u64,
+) -> Option<u64> {
+    let left = charge.word.time().saturating_sub(since).saturating_sub(reading.position);
+    let owed = time.saturating_sub(reading.position);
+    let units = charge.cost.saturating_mul(terms.layout.unit).min(left).min(owed);
     (units > 0).then(|| time - units)
 }
 

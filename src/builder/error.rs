@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::algorithm::Algorithm;
 use crate::memory::BuildMemoryError;
 use crate::quota::QuotaError;
 
@@ -20,6 +21,12 @@ pub enum BuildError {
     Quota(QuotaError),
     /// The capacity is 0.
     Capacity,
+    /// The algorithm cannot give back what a permit has charged: a log keeps every token until it ages
+    /// out, and the calls of a leaky bucket have been told when to leave.
+    Permits {
+        /// The algorithm that was asked for.
+        algorithm: Algorithm,
+    },
     /// There is not enough memory for the capacity.
     Memory {
         /// The bytes that the table needs.
@@ -34,6 +41,11 @@ impl fmt::Display for BuildError {
         match self {
             BuildError::Quota(error) => error.fmt(f),
             BuildError::Capacity => f.write_str("capacity: 0 keys; it must be at least 1"),
+            BuildError::Permits { algorithm } => write!(
+                f,
+                "permits: {algorithm:?} cannot give tokens back; it must be TokenBucket, Gcra, \
+                 FixedWindow or SlidingWindowCounter"
+            ),
             BuildError::Memory { bytes, available: Some(available) } => {
                 write!(f, "memory: the table needs {bytes} bytes, and {available} are available")
             }
@@ -48,7 +60,7 @@ impl core::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             BuildError::Quota(error) => Some(error),
-            BuildError::Capacity | BuildError::Memory { .. } => None,
+            BuildError::Capacity | BuildError::Permits { .. } | BuildError::Memory { .. } => None,
         }
     }
 }

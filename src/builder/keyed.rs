@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::hash::{Hasher, KeyHasher, random_seed};
 use crate::keyed::KeyedLimiter;
 use crate::quota::Quota;
+use crate::settle::Permits;
 use crate::table::Table;
 
 /// Makes a [`KeyedLimiter`]: see [`KeyedLimiter::builder`].
@@ -137,6 +138,25 @@ impl<K: Hash + ?Sized + 'static> KeyedBuilder<K> {
         self
     }
 
+    /// Builds the limiter for calls whose cost is known only afterwards: see [`Permit`](crate::Permit).
+    /// Takes the bytes a key of capacity to 96 at the most.
+    ///
+    /// ```
+    /// # use tollgate::{KeyedLimiter, Permits, Quota};
+    /// let limiter: KeyedLimiter<str> = KeyedLimiter::builder(Quota::per_hour(10))
+    ///     .capacity(1_000_000)
+    ///     .permits(Permits::new())
+    ///     .build()?;
+    /// assert!(limiter.memory() <= 96 * 1_000_000);
+    /// limiter.reserve("key", 8)?.commit(3);
+    /// assert_eq!(limiter.peek("key").remaining(), 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn permits(mut self, permits: Permits) -> Self {
+        self.choices.permits = Some(permits);
+        self
+    }
+
     /// How many live keys the table is made for: 65 536 unless set. A key is live while it owes
     /// something; idle keys do not count. At most 48 bytes of memory each, taken when the limiter
     /// is built and never more, and 9 kB for the limiter itself.
@@ -229,6 +249,7 @@ impl<K: Hash + ?Sized + 'static> KeyedBuilder<K> {
     ///
     /// * [`BuildError::Quota`] if the algorithm cannot count the quota;
     /// * [`BuildError::Capacity`] if the capacity is 0;
+    /// * [`BuildError::Permits`] if the algorithm cannot give back what permits have charged;
     /// * [`BuildError::Memory`] if there is not enough memory.
     ///
     /// ```
@@ -241,7 +262,8 @@ impl<K: Hash + ?Sized + 'static> KeyedBuilder<K> {
             return Err(BuildError::Capacity);
         }
         let (policy, timer) = self.choices.start()?;
-        let table = Table::new(self.capacity, self.lazy, policy, self.overflow)?;
+        let permits = self.choices.permits;
+        let table = Table::new(self.capacity, self.lazy, policy, self.overflow, permits)?;
         let hasher = (self.hasher)(self.seed.unwrap_or_else(random_seed));
         Ok(KeyedLimiter::from_parts(table, timer, hasher, self.capacity))
     }

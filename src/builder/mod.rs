@@ -15,7 +15,8 @@ use crate::algorithm::sliding_log::Shape;
 use crate::clock::{Clock, Timer};
 use crate::limiter::Limiter;
 use crate::policy::Policy;
-use crate::quota::{Quota, QuotaError};
+use crate::quota::Quota;
+use crate::settle::Permits;
 
 /// The choices common to both limiters.
 #[derive(Clone, Debug)]
@@ -27,16 +28,30 @@ struct Choices {
     /// The largest limit of a sliding log, if it is not the quota's.
     log_limit: Option<u64>,
     log_cost: u64,
+    permits: Option<Permits>,
 }
 
 impl Choices {
     fn new(quota: Quota) -> Choices {
         let (algorithm, clock) = (Algorithm::default(), Clock::default());
-        Choices { quota, algorithm, clock, origin: None, log_limit: None, log_cost: 1 }
+        Choices {
+            quota,
+            algorithm,
+            clock,
+            origin: None,
+            log_limit: None,
+            log_cost: 1,
+            permits: None,
+        }
     }
 
     /// The policy and the clock, started.
-    fn start(&self) -> Result<(Policy, Timer), QuotaError> {
+    fn start(&self) -> Result<(Policy, Timer), BuildError> {
+        let algorithm = self.algorithm;
+        let is_final = matches!(algorithm, Algorithm::LeakyBucket | Algorithm::SlidingWindowLog);
+        if is_final && self.permits.is_some() {
+            return Err(BuildError::Permits { algorithm });
+        }
         let (timer, unix) = self.clock.start();
         let nanos = |origin: Duration| u64::try_from(origin.as_nanos()).unwrap_or(u64::MAX);
         let unix = self.origin.map_or(unix, nanos);
@@ -143,11 +158,26 @@ impl Builder {
         self
     }
 
+    /// Builds the limiter for calls whose cost is known only afterwards: see [`Permit`](crate::Permit).
+    ///
+    /// ```
+    /// # use tollgate::{Limiter, Permits, Quota};
+    /// let limiter = Limiter::builder(Quota::per_hour(10)).permits(Permits::new()).build()?;
+    /// limiter.reserve(8)?.commit(3);
+    /// assert_eq!(limiter.peek().remaining(), 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn permits(mut self, permits: Permits) -> Builder {
+        self.0.permits = Some(permits);
+        self
+    }
+
     /// Builds the limiter.
     ///
     /// # Errors
     ///
-    /// [`BuildError::Quota`] if the algorithm cannot count the quota.
+    /// * [`BuildError::Quota`] if the algorithm cannot count the quota;
+    /// * [`BuildError::Permits`] if it cannot give back what permits have charged.
     ///
     /// ```
     /// # use tollgate::{Limiter, Quota};
@@ -156,6 +186,6 @@ impl Builder {
     /// ```
     pub fn build(self) -> Result<Limiter, BuildError> {
         let (policy, timer) = self.0.start()?;
-        Ok(Limiter::from_parts(policy, timer)?)
+        Ok(Limiter::from_parts(policy, timer, self.0.permits)?)
     }
 }

@@ -5,8 +5,8 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use crate::algorithm::Algorithm;
+use crate::cell::Charge;
 use crate::cell::Prepared;
-use crate::charge::Charge;
 use crate::clock::Timer;
 use crate::decision::{Decision, Outcome};
 use crate::joint::Spare;

@@ -2,37 +2,38 @@
 
 use crate::algorithm::Algorithm;
 use crate::algorithm::rule::{Buckets, Rule, WholeBuckets, Windows};
-use crate::cell::{self, Attempt, Prepared};
-use crate::charge::Charge;
+use crate::cell::{self, Attempt, Book, Charge, Origin, Prepared};
 use crate::decision::{Outcome, Verdict};
 use crate::limiter::Limiter;
-use crate::probe::step;
+use crate::probe::{mutant, step};
 use crate::reach::Reach;
 use crate::target::Target;
 use crate::terms::{Reading, Terms};
 use crate::word::Word;
 
 /// How an attempt ended that nobody came before.
-pub(super) struct Settled {
+pub(super) struct Decided {
     pub(super) outcome: Outcome,
     pub(super) cost: u64,
     /// The state's word after it.
     pub(super) word: Word,
     pub(super) terms: Terms,
     pub(super) reading: Reading,
+    given_back: u64,
 }
 
-impl Settled {
+impl Decided {
     fn told(&self) -> (Verdict, Option<Charge>) {
-        let Settled { outcome, cost, word, terms, reading } = *self;
+        let Decided { outcome, cost, word, terms, reading, .. } = *self;
         let charge = (outcome == Outcome::Admitted).then(|| self.charge());
         (Verdict::new(outcome, &terms, &reading, word.time(), cost), charge)
     }
 
     /// What was charged, if it was admitted.
     pub(super) fn charge(&self) -> Charge {
-        let Settled { cost, word, terms, reading, .. } = *self;
-        Charge { index: 0, word, position: reading.position, cost, sequence: terms.sequence }
+        let Decided { cost, word, terms, reading, given_back, .. } = *self;
+        let (position, sequence) = (reading.position, terms.sequence);
+        Charge { index: 0, word, position, cost, sequence, given_back }
     }
 }
 
@@ -52,19 +53,20 @@ impl Limiter {
                 return (verdict, None);
             }
         }
-        self.settle(reach, now, |_, _, _| cost).told()
+        self.charge_by(reach, now, |_, _, _| cost).told()
     }
 
     /// Charges a cost that depends on the state's time and the terms, or refuses it; not of a log.
     #[inline]
-    pub(super) fn settle(
+    pub(super) fn charge_by(
         &self,
         reach: Reach,
         now: u64,
         cost: impl Fn(u64, &Terms, &Reading) -> u64,
-    ) -> Settled {
+    ) -> Decided {
         loop {
             let (word, terms, reading) = self.look(now);
+            let mut given_back = self.given_back();
             let cost = cost(word.time(), &terms, &reading);
             let terms = terms.reaching(reach, cost, &reading);
             let after = terms.charge(word.time(), &reading, cost);
@@ -76,13 +78,27 @@ impl Limiter {
                     continue;
                 }
             };
-            return Settled { outcome, cost, word: word.at(time, terms.epoch()), terms, reading };
+            let word = word.at(time, terms.epoch());
+            if mutant("permit: told after the charge") {
+                given_back = self.given_back();
+            }
+            return Decided { outcome, cost, word, terms, reading, given_back };
         }
     }
 
     /// Gives the tokens of a caller who leaves the line before its turn back.
     pub(crate) fn give_up(&self, charge: &Charge, after: u64) {
-        cell::give_up(&self.state.0, charge, after);
+        cell::give_up(&self.state.0, self.book(), charge, after);
+    }
+
+    /// The book of the state, if it has one.
+    fn book(&self) -> Option<Book<'_>> {
+        self.books.as_ref()?.of(0)
+    }
+
+    /// What a charge is to know of the book, before it is made.
+    fn given_back(&self) -> u64 {
+        self.book().map_or(0, |book| book.ended())
     }
 
     /// The limiter's time, under terms that were in force after it was read.
@@ -136,8 +152,14 @@ impl Limiter {
         Prepared::new::<R>((0, &self.state.0), word, cost, (terms, reading))
     }
 
+    /// Where a charge was made.
+    pub(crate) fn origin<C: Fn() -> u64>(&self, clock: C) -> Origin<'_, impl Fn() -> bool, C> {
+        let (book, is_key) = (self.book(), || true);
+        Origin { cell: &self.state.0, book, policy: &self.policy, is_key, clock }
+    }
+
     /// Takes a charge back, by the clock as it is then.
     pub(crate) fn take_back(&self, charge: &Charge, clock: impl Fn() -> u64) {
-        cell::take_back(&self.state.0, || true, charge, &self.policy, clock);
+        cell::take_back(&self.origin(clock), charge);
     }
 }

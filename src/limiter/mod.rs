@@ -16,7 +16,7 @@ use crate::algorithm::Algorithm;
 use crate::algorithm::rule::{Buckets, Rule, WholeBuckets};
 use crate::algorithm::sliding_log::Ask;
 use crate::builder::{BuildError, Builder};
-use crate::cell;
+use crate::cell::{self, Books};
 use crate::clock::Timer;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::memory::BuildMemoryError;
@@ -24,6 +24,7 @@ use crate::policy::{Policy, Walk};
 use crate::probe::{Site, step};
 use crate::quota::Quota;
 use crate::reach::Reach;
+use crate::settle::Permits;
 use crate::stats::{Counts, Own};
 use crate::sync::{Acquire, Atomic};
 use crate::table::Rings;
@@ -46,6 +47,8 @@ use crate::word::Word;
 /// ```
 pub struct Limiter {
     state: State,
+    /// Of a limiter that is built for permits.
+    pub(crate) books: Option<Books>,
     pub(crate) policy: Policy,
     pub(crate) counts: Counts,
     pub(crate) timer: Timer,
@@ -95,12 +98,17 @@ impl Limiter {
         Builder::new(quota)
     }
 
-    pub(crate) fn from_parts(policy: Policy, timer: Timer) -> Result<Limiter, BuildMemoryError> {
+    pub(crate) fn from_parts(
+        policy: Policy,
+        timer: Timer,
+        permits: Option<Permits>,
+    ) -> Result<Limiter, BuildMemoryError> {
         let terms = policy.load();
         let idle = Word::live(terms.unseen(&terms.read_to_the_end(0)), 0, 0);
         let rings = Rings::new(1, terms.layout.shape.ring, false)?;
         let state = State(CachePadded::new(Atomic::new(idle)), rings);
-        Ok(Limiter { state, policy, counts: Counts::new(), timer })
+        let books = permits.map(|permits| Books::new(1, permits, false)).transpose()?;
+        Ok(Limiter { state, books, policy, counts: Counts::new(), timer })
     }
 
     /// May this be done now? Costs one token if it may: `check_n(1)`.

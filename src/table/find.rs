@@ -18,8 +18,8 @@
 
 use crate::algorithm::Algorithm;
 use crate::algorithm::sliding_log::Ask;
-use crate::cell::{self, Attempt};
-use crate::charge::Charge;
+use crate::cell::Charge;
+use crate::cell::{self, Attempt, Book, Origin};
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::probe::{Site, mutant};
 use crate::reach::Reach;
@@ -91,6 +91,7 @@ impl Table {
             // What is in a log is not taken back.
             return Some((verdict, None));
         }
+        let given_back = self.given_back(call, index);
         let after = terms.charge(time, reading, cost);
         let (outcome, time) = match cell::charge(&cell.word, word, after, terms.epoch()) {
             Attempt::Charged(time) => (Outcome::Admitted, time),
@@ -99,7 +100,8 @@ impl Table {
         };
         let charge = (outcome == Outcome::Admitted).then(|| {
             let word = word.at(time, terms.epoch());
-            Charge { index, word, position: reading.position, cost, sequence: terms.sequence }
+            let (position, sequence) = (reading.position, terms.sequence);
+            Charge { index, word, position, cost, sequence, given_back }
         });
         Some((Verdict::new(outcome, terms, reading, time, cost), charge))
     }
@@ -219,13 +221,43 @@ impl Table {
         }
     }
 
-    /// Takes a charge of this key back, by the clock as it is then.
-    pub(crate) fn take_back(&self, place: &Place<'_>, charge: &Charge, clock: impl Fn() -> u64) {
-        let Some(cell) = place.bucket.cells.get(charge.index) else { return };
+    /// Where a charge of this key was made; `None` if it names no cell. By the `clock`, but never behind
+    /// the moment at which the bucket last forgot a key.
+    pub(crate) fn origin<'a>(
+        &'a self,
+        place: &Place<'a>,
+        charge: &Charge,
+        clock: impl Fn() -> u64,
+    ) -> Option<Origin<'a, impl Fn() -> bool, impl Fn() -> u64>> {
+        let Place { bucket, tag, .. } = *place;
+        let Cell { tag: of_cell, word } = bucket.cells.get(charge.index)?;
         // Relaxed: the word was loaded before with Acquire, so that the tag is that of its life, or of
         // a later one; then the swap fails.
-        let is_key = || cell.tag.load(Relaxed.at("take_back/tag")) == place.tag;
-        cell::take_back(&cell.word, is_key, charge, &self.policy, clock);
+        let is_key = move || of_cell.load(Relaxed.at("lower/tag")) == tag;
+        let clock = move || clock().max(bucket.floor());
+        let book = self.book(place, charge.index);
+        Some(Origin { cell: word, book, policy: &self.policy, is_key, clock })
+    }
+
+    /// Gives the tokens of a caller who leaves the line before its turn back.
+    pub(crate) fn give_up(&self, place: &Place<'_>, charge: &Charge, after: u64) {
+        // No look at the tag: a cell that was taken for another key has another generation.
+        if let Some(cell) = place.bucket.cells.get(charge.index) {
+            cell::give_up(&cell.word, self.book(place, charge.index), charge, after);
+        }
+    }
+
+    /// The book of a cell, if the table has books.
+    pub(super) fn book(&self, place: &Place<'_>, index: usize) -> Option<Book<'_>> {
+        self.books.as_ref()?.of(place.index * CELLS + index)
+    }
+
+    /// What a charge of this call is to know of the book of a cell, before it is made.
+    pub(super) fn given_back(&self, call: &Call<'_>, index: usize) -> u64 {
+        if !call.is_reserve {
+            return 0;
+        }
+        self.book(&call.place, index).map_or(0, |book| book.ended())
     }
 
     /// The time of a key, if it has one, under terms that were in force after it was read.

@@ -20,7 +20,7 @@
 use crate::algorithm::Algorithm;
 use crate::algorithm::rule::Rule;
 use crate::builder::Overflow;
-use crate::charge::Charge;
+use crate::cell::Charge;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::probe::{Site, mutant, step};
 use crate::sync::{Relaxed, Release};
@@ -99,8 +99,9 @@ impl Table {
             // key is evicted or the bucket is called full.
             match scan.free.or(scan.idle).or(nearest.filter(|_| !(patient && scan.transient))) {
                 Some(victim) => {
+                    let given_back = self.given_back(call, victim.index);
                     return match self.take(call, victim, control, &mut first, time) {
-                        Ok(word) => Some(first.charged(call, victim.index, word)),
+                        Ok(word) => Some(first.charged(call, victim.index, word, given_back)),
                         Err(verdict) => verdict.map(|verdict| (verdict, None)),
                     };
                 }
@@ -299,10 +300,16 @@ impl First {
     }
 
     /// The answer and the charge of a key that has got a cell.
-    fn charged(&self, call: &Call<'_>, index: usize, word: Word) -> (Verdict, Option<Charge>) {
+    fn charged(
+        &self,
+        call: &Call<'_>,
+        index: usize,
+        word: Word,
+        given_back: u64,
+    ) -> (Verdict, Option<Charge>) {
         let verdict = self.verdict(Outcome::Admitted, word.time(), call.cost);
         let (position, sequence) = (self.reading.position, self.terms.sequence);
-        let charge = Charge { index, word, position, cost: call.cost, sequence };
+        let charge = Charge { index, word, position, cost: call.cost, sequence, given_back };
         // What is in a log is not taken back.
         let may_go_back = self.terms.algorithm != Algorithm::SlidingWindowLog;
         (verdict, may_go_back.then_some(charge))

@@ -25,11 +25,13 @@ pub(crate) use ring::{Ring, Rings};
 
 use crate::algorithm::Layout;
 use crate::builder::Overflow;
+use crate::cell::Books;
 use crate::hash::Hashed;
 use crate::memory::{BuildMemoryError, Run};
 use crate::policy::Policy;
 use crate::probe::{Site, mutant};
 use crate::reach::Reach;
+use crate::settle::Permits;
 use crate::stats::Counts;
 use crate::sync::{Acquire, Atomic, IS_MODEL, Relaxed};
 use crate::word::Word;
@@ -60,6 +62,8 @@ const _: () = assert!(SHARD_BYTES == 2 << 20);
 pub(crate) struct Table {
     buckets: Run<Bucket>,
     rings: Rings,
+    /// Of a table that is built for permits.
+    pub(crate) books: Option<Books>,
     pub(crate) policy: Policy,
     pub(crate) counts: Counts,
     overflow: Overflow,
@@ -82,7 +86,20 @@ pub(crate) struct Place<'a> {
     pub(crate) tag: u64,
 }
 
+/// Where a key lives, by itself: what finds its [`Place`] again in the same table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token {
+    index: usize,
+    home: usize,
+    tag: u64,
+}
+
 impl<'a> Place<'a> {
+    pub(crate) fn token(&self) -> Token {
+        let Place { index, home, tag, .. } = *self;
+        Token { index, home, tag }
+    }
+
     /// Something on the key's home line, to be fetched ahead.
     #[inline]
     pub(crate) fn home_line(&self) -> &'a Cell {
@@ -177,12 +194,14 @@ pub(crate) struct Call<'a> {
     pub(crate) layout: Option<Layout>,
     /// How far beyond the burst it may go.
     pub(crate) reach: Reach,
+    /// Whether it is made for a permit.
+    pub(crate) is_reserve: bool,
 }
 
 impl<'a> Call<'a> {
     /// A call under the limiter's own quota, within the burst.
     pub(crate) fn new(place: Place<'a>, cost: u64, now: u64) -> Call<'a> {
-        Call { place, cost, now, layout: None, reach: Reach::Burst }
+        Call { place, cost, now, layout: None, reach: Reach::Burst, is_reserve: false }
     }
 }
 
@@ -192,14 +211,17 @@ impl Table {
         lazy: bool,
         policy: Policy,
         overflow: Overflow,
+        permits: Option<Permits>,
     ) -> Result<Table, BuildMemoryError> {
         let buckets = Run::<Bucket>::new(capacity.div_ceil(KEYS_PER_BUCKET), lazy)?;
         let cells = buckets.len() * CELLS;
         let rings = Rings::new(cells, policy.load().layout.shape.ring, lazy)?;
+        let books = permits.map(|permits| Books::new(cells, permits, lazy)).transpose()?;
         let end = buckets.len() as u64;
         Ok(Table {
             buckets,
             rings,
+            books,
             policy,
             counts: Counts::new(),
             overflow,
@@ -219,6 +241,13 @@ impl Table {
         Place { bucket, index, home, tag: hashed.tag }
     }
 
+    /// The place of a token of this table.
+    pub(crate) fn at(&self, token: Token) -> Option<Place<'_>> {
+        let Token { index, home, tag } = token;
+        let [bucket] = self.buckets.get(index..=index)? else { return None };
+        Some(Place { bucket, index, home, tag })
+    }
+
     /// Live keys, extrapolated from up to `SAMPLE` buckets that lie evenly over the table.
     pub(crate) fn len(&self, now: u64) -> usize {
         let (terms, reading) = self.policy.read(now, None, self);
@@ -236,7 +265,8 @@ impl Table {
 
     /// Bytes of the table.
     pub(crate) fn memory(&self) -> usize {
-        let parts = self.buckets.bytes() + self.rings.bytes() + self.counts.bytes();
+        let books = self.books.as_ref().map_or(0, Books::bytes);
+        let parts = self.buckets.bytes() + self.rings.bytes() + books + self.counts.bytes();
         size_of::<Table>() + parts + Policy::BYTES_APART
     }
 }

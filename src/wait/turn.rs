@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::algorithm::Algorithm;
-use crate::charge::Charge;
+use crate::cell::Charge;
 use crate::decision::{Outcome, Verdict};
 use crate::probe::mutant;
 use crate::reach::Reach;

@@ -1,7 +1,7 @@
 //! A thread's handle: what it holds, how it spends it, how it takes more, and how it gives it back.
 
 use super::{LeaseDecision, LeasedLimiter};
-use crate::charge::Charge;
+use crate::cell::Charge;
 use crate::decision::{Decision, Outcome};
 use crate::probe::{Site, mutant};
 use crate::reach::Reach;
@@ -50,7 +50,14 @@ impl Lease {
     pub(super) const NONE: Lease = Lease {
         ready: 0,
         rest: 0,
-        charge: Charge { index: 0, word: Word::zero(), position: 0, cost: 0, sequence: u64::MAX },
+        charge: Charge {
+            index: 0,
+            word: Word::zero(),
+            position: 0,
+            cost: 0,
+            sequence: u64::MAX,
+            given_back: 0,
+        },
         taken_at: 0,
         want: 1,
     };
@@ -241,12 +248,12 @@ impl<'a> LeaseHandle<'a> {
         let limiter = &self.leased.limiter;
         let tokens =
             |time: u64, terms: &Terms, reading: &Reading| self.size(cost, terms, time, reading);
-        let settled = limiter.settle(Reach::Burst, now, tokens);
-        let (outcome, terms, reading) = (settled.outcome, settled.terms, settled.reading);
+        let decided = limiter.charge_by(Reach::Burst, now, tokens);
+        let (outcome, terms, reading) = (decided.outcome, decided.terms, decided.reading);
         limiter.counts.decided(outcome);
         if outcome == Outcome::Refused {
             self.lease.want = 1;
-            let answer = terms.answer(settled.word.time(), &reading, cost);
+            let answer = terms.answer(decided.word.time(), &reading, cost);
             return LeaseDecision::refused(Decision::new(
                 outcome,
                 terms.algorithm,
@@ -255,8 +262,8 @@ impl<'a> LeaseHandle<'a> {
                 tick,
             ));
         }
-        (self.lease.charge, self.lease.taken_at) = (settled.charge(), now);
-        self.lease.hold(settled.cost - cost, self.leased.ready_max);
+        (self.lease.charge, self.lease.taken_at) = (decided.charge(), now);
+        self.lease.hold(decided.cost - cost, self.leased.ready_max);
         LeaseDecision::ALLOWED
     }
 

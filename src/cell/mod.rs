@@ -1,11 +1,22 @@
 //! The cell: one key's word, and the swaps on it.
 //!
 //! Everything here is about one word. Who the word belongs to is the bucket's concern.
+//!
+//! * `charge.rs`: what a charge has left behind;
+//! * `lower.rs`: what takes from a word again;
+//! * `book.rs`: what has been taken from it, for permits.
+
+mod book;
+mod charge;
+mod lower;
+
+pub(crate) use book::{Book, Books};
+pub(crate) use charge::Charge;
+pub(crate) use lower::{Origin, give_up, settle, take_back};
 
 use crate::algorithm::rule::Rule;
 use crate::algorithm::sliding_log::{self, Ask, Judged};
 use crate::algorithm::{Algorithm, Answer};
-use crate::charge::Charge;
 use crate::decision::{Decision, Outcome, Verdict};
 use crate::joint::Spare;
 use crate::policy::Policy;
@@ -169,7 +180,7 @@ impl<'a> Prepared<'a> {
     /// The charge, if it was made.
     pub(crate) fn charged(&self, cost: u64) -> Charge {
         let Prepared { index, next: word, position, sequence, .. } = *self;
-        Charge { index, word, position, cost, sequence }
+        Charge { index, word, position, cost, sequence, given_back: 0 }
     }
 
     /// What can be spent after a charge of so much.
@@ -192,88 +203,6 @@ impl<'a> Prepared<'a> {
             return Decision::new(outcome, algorithm, answer, cost, tick);
         }
         Verdict { outcome, algorithm, answer }.foreseen(cost, tick)
-    }
-}
-
-/// Takes a charge back as if it had not been made, but for the time since. Nothing happens if the key
-/// has begun another life; `is_key` says so of a tag.
-///
-/// The clock is read after the word, at every attempt: by an earlier reading, what time has given back
-/// meanwhile would be given back twice.
-#[cold]
-pub(crate) fn take_back(
-    cell: &Atomic<Word>,
-    is_key: impl Fn() -> bool,
-    charge: &Charge,
-    policy: &Policy,
-    clock: impl Fn() -> u64,
-) {
-    let early = mutant("take back: clock before the word").then(&clock);
-    loop {
-        // Acquire: the terms and the clock below must be at least as new as the word. Pairs with the
-        // Release of the swap that wrote it.
-        let word = cell.load(Acquire.at("take_back/word"));
-        let is_of_this_life = charge.is_in(word) && is_key();
-        if !is_of_this_life && !mutant("take back: from another life") {
-            return;
-        }
-        step("take back: before the clock");
-        let now = early.unwrap_or_else(&clock);
-        let terms = policy.load();
-        let Some(reading) = terms.read(now).filter(|_| terms.epoch() == word.epoch()) else {
-            return;
-        };
-        let is_beyond = policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading);
-        if is_beyond && !mutant("take back: from a line") {
-            return;
-        }
-        let Some(time) = terms.take_back(word.time(), &reading, charge) else { return };
-        let next = word.at(time, terms.epoch());
-        if mutant("take back: stored") {
-            // Relaxed: for mutants alone.
-            return cell.store(next, Relaxed.at("take_back/store"));
-        }
-        if replace(cell, word, next) {
-            return;
-        }
-    }
-}
-
-/// Gives the tokens of a caller who leaves the line before its turn back: `after` is the time before
-/// its charge. It does if the word is still the one that the charge left, so that nobody stands behind.
-///
-/// Beyond the burst nothing lowers a word but this, so that those who wait own disjoint stretches of
-/// the key's time, and the one that ends at the word's time is the last.
-#[cold]
-pub(crate) fn give_up(cell: &Atomic<Word>, charge: &Charge, after: u64) {
-    let Charge { word, .. } = *charge;
-    let next = word.at(after, word.epoch());
-    if mutant("give up: from any place") {
-        return give_up_wrongly(cell, word, next);
-    }
-    // Relaxed: only mutants look before they swap.
-    let is_last = || cell.load(Relaxed.at("give_up/test")) == word;
-    if mutant("give up: test then subtract") && is_last() {
-        return give_up_wrongly(cell, word, next);
-    }
-    if mutant("give up: test then store") && is_last() {
-        // Relaxed: as above.
-        return cell.store(next, Relaxed.at("give_up/store"));
-    }
-    // Relaxed: nobody needs what this thread has seen, and what the charge's own swap has published
-    // goes on from every swap that follows it. If it fails, the slot lapses.
-    let _ = cell.compare_exchange(word, next, Relaxed.at("cell/give_up"), Relaxed);
-}
-
-/// For mutants: takes as much from whatever the word is.
-fn give_up_wrongly(cell: &Atomic<Word>, word: Word, next: Word) {
-    loop {
-        // Relaxed: only mutants come here.
-        let seen = cell.load(Relaxed.at("give_up/wrong"));
-        let time = seen.time() - (word.time() - next.time());
-        if replace(cell, seen, seen.at(time, seen.epoch())) {
-            return;
-        }
     }
 }
 
