@@ -31,6 +31,7 @@ step "examples"
 cargo run --locked --release --quiet --example quickstart
 cargo run --locked --release --quiet --example scenarios -- tests/data/scenarios.jsonl
 cargo run --locked --release --quiet --example compose
+cargo run --locked --release --quiet --example settle
 cargo run --locked --release --quiet --example hot
 cargo run --locked --release --quiet --example waiting
 cargo run --locked --release --quiet --features tokio --example waiting_async

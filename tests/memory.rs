@@ -7,7 +7,7 @@
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 
-use tollgate::{Clock, KeyedLimiter, Overflow, Quota};
+use tollgate::{Clock, KeyedBuilder, KeyedLimiter, Overflow, Permit, Permits, Quota};
 
 /// Resident bytes of this process.
 fn resident() -> u64 {
@@ -17,29 +17,29 @@ fn resident() -> u64 {
     kibibytes * 1024
 }
 
-fn build<K: Hash + ?Sized + 'static>(capacity: usize) -> KeyedLimiter<K> {
+fn builder<K: Hash + ?Sized + 'static>(capacity: usize) -> KeyedBuilder<K> {
     KeyedLimiter::builder(Quota::per_hour(2))
         .capacity(capacity)
         // One seed in a thousand finds three keys or more without a cell: not left to chance.
         .seed(1)
         .clock(Clock::manual().0)
         .overflow(Overflow::EvictNearest)
-        .build()
-        .unwrap()
 }
 
-/// Fills a table with as many live keys as it is made for.
+/// Fills a table with as many live keys as it is made for, in at most so many bytes each.
 fn fill<K: Hash + ?Sized + 'static>(
     capacity: usize,
+    bytes: u64,
+    builder: KeyedBuilder<K>,
     check: impl Fn(&KeyedLimiter<K>, u64) -> bool,
 ) {
     let before = resident();
-    let limiter = build::<K>(capacity);
+    let limiter = builder.build().unwrap();
     let built = resident() - before;
     let admitted = (0..capacity as u64).filter(|&key| check(&limiter, key)).count();
     assert_eq!(admitted, capacity);
     let filled = resident() - before;
-    let bound = 48 * capacity as u64;
+    let bound = bytes * capacity as u64;
     assert!(limiter.memory() as u64 <= bound, "{} bytes", limiter.memory());
     assert!(filled <= bound, "resident: {filled} bytes");
     // Touched at build: filling adds less than a twentieth.
@@ -52,14 +52,18 @@ fn memory_is_bounded_and_flat() {
     let small = cfg!(debug_assertions);
     let capacity = if small { 200_000 } else { 1_000_000 };
     // Once before, for what a process takes with its first limiter.
-    fill::<u64>(50_000, |limiter, key| limiter.check_at(&key, 1, 0).is_allowed());
+    let admits = |limiter: &KeyedLimiter<u64>, key| limiter.check_at(&key, 1, 0).is_allowed();
+    fill(50_000, 48, builder(50_000), admits);
 
-    fill::<u64>(capacity, |limiter, key| limiter.check_at(&key, 1, 0).is_allowed());
-    fill::<IpAddr>(capacity, |limiter, key| {
+    fill(capacity, 48, builder(capacity), admits);
+    fill(capacity, 96, builder(capacity).permits(Permits::new()), |limiter, key| {
+        limiter.reserve_at(&key, 1, 0).map(Permit::keep).is_ok()
+    });
+    fill::<IpAddr>(capacity, 48, builder(capacity), |limiter, key| {
         let address = IpAddr::V6(Ipv6Addr::from(u128::from(key) << 64 | 1));
         limiter.check_at(&address, 1, 0).is_allowed()
     });
-    fill::<str>(capacity, |limiter, key| {
+    fill::<str>(capacity, 48, builder(capacity), |limiter, key| {
         limiter.check_at(&format!("user-{key:019}"), 1, 0).is_allowed()
     });
 
@@ -69,7 +73,7 @@ fn memory_is_bounded_and_flat() {
 /// Distinct keys without end through a table for a hundred thousand, beside keys in debt that are
 /// watched: they keep their answers, and the size stays what it was.
 fn a_crowd_passes_through(crowd: u64) {
-    let limiter = build::<u64>(100_000);
+    let limiter = builder::<u64>(100_000).build().unwrap();
     // The crowd owes a token for half an hour; the watched owe two, so they are never the nearest.
     let watched: Vec<u64> = (0..1_000).map(|key| u64::MAX - key).collect();
     assert!(watched.iter().all(|key| limiter.check_at(key, 2, 0).is_allowed()));

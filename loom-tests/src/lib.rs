@@ -14,7 +14,7 @@ use loom::model::Builder;
 use loom::sync::mpsc::{Receiver, Sender, channel};
 use loom::thread;
 use tollgate::probe::on_step;
-use tollgate::{Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota};
+use tollgate::{Algorithm, Clock, KeyedLimiter, Limiter, ManualClock, Overflow, Quota};
 
 /// A second as the limiters count time.
 pub const SECOND: u64 = 1_000_000_000;
@@ -237,4 +237,35 @@ pub fn left(limiter: &KeyedLimiter<u64>, key: u64, now: u64) -> u64 {
 /// How long it takes from `now` until `key` owes nothing: its debt, exactly.
 pub fn debt(limiter: &KeyedLimiter<u64>, key: u64, now: u64) -> Duration {
     limiter.peek_at(&key, 1, now).reset_after().expect("no quota of these models is 0")
+}
+
+/// What was kept: tokens, and between which seconds of the clock.
+#[derive(Clone, Copy)]
+pub struct Kept {
+    tokens: u64,
+    from: u64,
+    to: u64,
+}
+
+/// Makes a call of so many tokens by the clock; what was kept of it.
+pub fn kept(time: &ManualClock, tokens: u64, call: impl FnOnce() -> bool) -> Kept {
+    let from = time.now().as_secs();
+    let tokens = if call() { tokens } else { 0 };
+    Kept { tokens, from, to: time.now().as_secs() }
+}
+
+/// Nobody got more than the burst and a token a second, in any interval.
+///
+/// # Panics
+///
+/// Panics where somebody did.
+#[track_caller]
+pub fn assert_within(burst: u64, all: &[Kept]) {
+    for start in all.iter().map(|kept| kept.from) {
+        for end in all.iter().map(|kept| kept.to).filter(|&end| end >= start) {
+            let inside = all.iter().filter(|kept| kept.from >= start && kept.to <= end);
+            let tokens: u64 = inside.map(|kept| kept.tokens).sum();
+            assert!(tokens <= burst + end - start, "{tokens} from {start} s to {end} s");
+        }
+    }
 }

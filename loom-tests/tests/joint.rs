@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use loom::thread;
 use tollgate::{
-    Algorithm, Clock, KeyedLimiter, Limiter, ManualClock, Overflow, Quota, check_all, check_all_at,
+    Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota, check_all, check_all_at,
 };
 use tollgate_loom_tests::{
-    Action, NOW, Opener, SECOND, at_steps, debt, explore, explore_deep, gate, meet, race,
+    Action, NOW, Opener, SECOND, assert_within, at_steps, debt, explore, explore_deep, gate, kept, meet, race,
     race_of_three, takes, two_cells,
 };
 
@@ -44,31 +44,6 @@ fn owes(limiter: &Limiter, now: u64) -> u64 {
 /// A token of both, at `NOW`.
 fn takes_both(one: &Limiter, other: &Limiter) -> bool {
     check_all_at(&mut [one.ask(1), other.ask(1)], NOW).is_allowed()
-}
-
-/// What was kept: tokens, and between which seconds of the clock.
-struct Kept {
-    tokens: u64,
-    from: u64,
-    to: u64,
-}
-
-/// Makes a call of so many tokens by the clock; what was kept of it.
-fn kept(time: &ManualClock, tokens: u64, call: impl FnOnce() -> bool) -> Kept {
-    let from = time.now().as_secs();
-    let tokens = if call() { tokens } else { 0 };
-    Kept { tokens, from, to: time.now().as_secs() }
-}
-
-/// Nobody got more than the burst and a token a second, in any interval.
-fn assert_within(burst: u64, all: &[Kept]) {
-    for start in all.iter().map(|kept| kept.from) {
-        for end in all.iter().map(|kept| kept.to).filter(|&end| end >= start) {
-            let inside = all.iter().filter(|kept| kept.from >= start && kept.to <= end);
-            let tokens: u64 = inside.map(|kept| kept.tokens).sum();
-            assert!(tokens <= burst + end - start, "{tokens} from {start} s to {end} s");
-        }
-    }
 }
 
 /// Has the next joint call of this thread outrun, by what is done after it has looked; and has something

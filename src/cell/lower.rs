@@ -64,10 +64,14 @@ impl<K: Fn() -> bool, C: Fn() -> u64> Origin<'_, K, C> {
             None => (0, u64::MAX),
         };
         let mut lowered = 0;
-        while let Some((word, terms, reading)) = self.look(charge, early)
-            && let Some(time) = rule(&terms, word.time(), &reading, begun)
-        {
-            lowered = (word.time() - time).min(most);
+        while let Some((word, terms, reading)) = self.look(charge, early) {
+            let time = if mutant("permit: no second look") {
+                Some(reading.position)
+            } else {
+                rule(&terms, word.time(), &reading, begun)
+            };
+            let Some(time) = time else { break };
+            lowered = word.time().saturating_sub(time).min(most);
             let next = word.at(word.time() - lowered, terms.epoch());
             if mutant("take back: stored") {
                 // Relaxed: for mutants alone.

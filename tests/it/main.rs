@@ -30,6 +30,7 @@ mod leases;
 mod leaving;
 mod lines;
 mod orderings;
+mod permits;
 mod properties;
 mod reference;
 mod scenario;
