@@ -75,7 +75,7 @@ impl<'a> Target<'a> {
     pub(crate) fn charge(&self, reach: Reach, cost: u64, now: u64) -> (Verdict, Option<Charge>) {
         match *self {
             Target::Key(table, _, place) => {
-                table.charge(&Call { reach, ..Call::new(place, cost, now) })
+                charge_key(table, &Call { reach, ..Call::new(place, cost, now) })
             }
             Target::State(limiter) => limiter.charge(reach, cost, now),
         }
@@ -97,7 +97,7 @@ impl<'a> Target<'a> {
     pub(crate) fn reserve(&self, cost: u64, now: u64) -> (Verdict, Option<Charge>) {
         match *self {
             Target::Key(table, _, place) => {
-                table.charge(&Call { is_reserve: true, ..Call::new(place, cost, now) })
+                charge_key(table, &Call { is_reserve: true, ..Call::new(place, cost, now) })
             }
             Target::State(limiter) => limiter.charge(Reach::Burst, cost, now),
         }
@@ -148,4 +148,9 @@ impl<'a> Target<'a> {
             Target::State(limiter) => limiter.time_of(now),
         }
     }
+}
+
+fn charge_key(table: &Table, call: &Call<'_>) -> (Verdict, Option<Charge>) {
+    let mut charged = None;
+    (table.charge(call, &mut charged), charged)
 }

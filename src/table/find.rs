@@ -46,21 +46,23 @@ impl Table {
         if call.cost == 0 {
             return self.peek(call).foreseen(0, tick);
         }
-        let (verdict, _) = self.charge(call);
+        let verdict = self.charge(call, &mut None);
         self.counts.decided(verdict.outcome);
         verdict.decision(call.cost, tick)
     }
 
-    /// Charges any call if it is admitted, and says what it has charged. Counts nothing.
-    pub(crate) fn charge(&self, call: &Call<'_>) -> (Verdict, Option<Charge>) {
+    /// Charges any call if it is admitted, and puts down what it has charged; not returned, which would copy
+    /// it for each call. Counts nothing.
+    pub(crate) fn charge(&self, call: &Call<'_>, charged: &mut Option<Charge>) -> Verdict {
         // Nearly always a key that is not in its home line is not in its bucket.
         let mut may_be_there = call.place.is_hinted();
         loop {
             if may_be_there {
                 let (mut terms, mut reading) = self.terms(call);
                 while let Some(found) = self.find(call, &mut terms, &mut reading) {
-                    if let Some(charged) = self.charge_found(call, &found, &terms, &reading) {
-                        return charged;
+                    let line = (&terms, &reading);
+                    if let Some(verdict) = self.charge_found(call, &found, line, charged) {
+                        return verdict;
                     }
                     self.counts.retried();
                 }
@@ -68,8 +70,8 @@ impl Table {
             may_be_there = true;
             // If nothing comes of the insert, somebody put the key there, or took the cell: look
             // again. Each turn is caused by a step that another call has completed.
-            if let Some(charged) = self.insert(call) {
-                return charged;
+            if let Some(verdict) = self.insert(call, charged) {
+                return verdict;
             }
         }
     }
@@ -79,17 +81,16 @@ impl Table {
         &self,
         call: &Call<'_>,
         found: &Found<'_>,
-        terms: &Terms,
-        reading: &Reading,
-    ) -> Option<(Verdict, Option<Charge>)> {
+        (terms, reading): (&Terms, &Reading),
+        charged: &mut Option<Charge>,
+    ) -> Option<Verdict> {
         let Found { index, cell, word, time } = *found;
         let cost = call.cost;
         if terms.algorithm == Algorithm::SlidingWindowLog {
             let ring = self.ring(&call.place, index);
             let ask = Ask { cost, charges: true, floor: call.place.bucket.floor() };
-            let verdict = cell::decide_log(&cell.word, ring, word, time, (terms, reading), ask)?;
             // What is in a log is not taken back.
-            return Some((verdict, None));
+            return cell::decide_log(&cell.word, ring, word, time, (terms, reading), ask);
         }
         let given_back = self.given_back(call, index);
         let after = terms.charge(time, reading, cost);
@@ -98,12 +99,12 @@ impl Table {
             Attempt::Refused => (Outcome::Refused, time),
             Attempt::Moved => return None,
         };
-        let charge = (outcome == Outcome::Admitted).then(|| {
+        if outcome == Outcome::Admitted {
             let word = word.at(time, terms.epoch());
             let (position, sequence) = (reading.position, terms.sequence);
-            Charge { index, word, position, cost, sequence, given_back }
-        });
-        Some((Verdict::new(outcome, terms, reading, time, cost), charge))
+            *charged = Some(Charge { index, word, position, cost, sequence, given_back });
+        }
+        Some(Verdict::new(outcome, terms, reading, time, cost))
     }
 
     /// The ring of a cell.

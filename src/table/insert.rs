@@ -86,13 +86,13 @@ impl Table {
 
     /// Decides a call whose key was not found; `None` if it has to be looked for again.
     #[cold]
-    pub(super) fn insert(&self, call: &Call<'_>) -> Option<(Verdict, Option<Charge>)> {
+    pub(super) fn insert(&self, call: &Call<'_>, charged: &mut Option<Charge>) -> Option<Verdict> {
         self.help_walk();
         for patient in [true, false] {
             let (control, mut first) = self.judge_at_control(call);
             let scan = self.look(call, control, &mut first)?;
             let Some(time) = first.charge(call.cost) else {
-                return Some((first.verdict(Outcome::Refused, first.unseen, call.cost), None));
+                return Some(first.verdict(Outcome::Refused, first.unseen, call.cost));
             };
             let nearest = self.evictable(&scan, &first);
             // Other inserts under way may leave a cell free in a moment: look twice before a live
@@ -101,12 +101,15 @@ impl Table {
                 Some(victim) => {
                     let given_back = self.given_back(call, victim.index);
                     return match self.take(call, victim, control, &mut first, time) {
-                        Ok(word) => Some(first.charged(call, victim.index, word, given_back)),
-                        Err(verdict) => verdict.map(|verdict| (verdict, None)),
+                        Ok(word) => {
+                            *charged = first.charged(call, victim.index, word, given_back);
+                            Some(first.verdict(Outcome::Admitted, word.time(), call.cost))
+                        }
+                        Err(verdict) => verdict,
                     };
                 }
                 None if patient && scan.transient => {}
-                None => return Some((self.overflowed(&scan, &first, call.cost), None)),
+                None => return Some(self.overflowed(&scan, &first, call.cost)),
             }
         }
         None
@@ -299,20 +302,18 @@ impl First {
         self.terms.charge(self.unseen, &self.reading, cost)
     }
 
-    /// The answer and the charge of a key that has got a cell.
+    /// The charge of a key that has got a cell.
     fn charged(
         &self,
         call: &Call<'_>,
         index: usize,
         word: Word,
         given_back: u64,
-    ) -> (Verdict, Option<Charge>) {
-        let verdict = self.verdict(Outcome::Admitted, word.time(), call.cost);
+    ) -> Option<Charge> {
         let (position, sequence) = (self.reading.position, self.terms.sequence);
         let charge = Charge { index, word, position, cost: call.cost, sequence, given_back };
         // What is in a log is not taken back.
-        let may_go_back = self.terms.algorithm != Algorithm::SlidingWindowLog;
-        (verdict, may_go_back.then_some(charge))
+        (self.terms.algorithm != Algorithm::SlidingWindowLog).then_some(charge)
     }
 
     fn verdict(&self, outcome: Outcome, time: u64, cost: u64) -> Verdict {
