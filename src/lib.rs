@@ -31,6 +31,9 @@ mod stats;
 
 pub mod guide;
 
+#[cfg(feature = "tower")]
+pub mod tower;
+
 #[cfg(any(tollgate_loom, tollgate_stops))]
 pub mod probe;
 #[cfg(not(any(tollgate_loom, tollgate_stops)))]

@@ -1,0 +1,1 @@
+//! What an answer tells a client of its limits.

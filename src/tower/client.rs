@@ -1,0 +1,1 @@
+//! The client that a request comes from.
