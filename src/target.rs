@@ -42,8 +42,9 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// The attempt of a call up to its swap; `None` also if it is refused, and where the clock is not
-    /// that of a bucket in whole units.
+    /// The attempt of a call up to its swap; `None` also if it is refused, where the clock is not that of
+    /// a bucket in whole units, and of a limiter with permits, which have to know of what is given back
+    /// before.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as in the table: the terms stay in registers")]
     pub(crate) fn prepare(&self, cost: u64, now: u64) -> Option<Prepared<'a>> {
@@ -93,7 +94,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Charges a call within the burst for a permit. Counts nothing.
+    /// Charges a call within the burst, so that a permit can be made of it where there are any. Counts
+    /// nothing.
     pub(crate) fn reserve(&self, cost: u64, now: u64) -> (Verdict, Option<Charge>) {
         match *self {
             Target::Key(table, _, place) => {

@@ -12,7 +12,7 @@ use crate::decision::{Decision, Outcome};
 use crate::joint::Spare;
 use crate::keyed::KeyedLimiter;
 use crate::limiter::Limiter;
-use crate::reach::Reach;
+use crate::settle::Permit;
 use crate::target::Target;
 
 /// A limit, a key and a cost, for [`check_all`](crate::check_all).
@@ -141,6 +141,30 @@ impl<'a> Ask<'a> {
             }
             Progress::Told(decision, _) => *decision,
         }
+    }
+
+    /// The permit of what an admitted call has charged, of a limiter that is built for
+    /// [`permits`](crate::KeyedBuilder::permits): to be settled when the cost is known. Once: without it, or
+    /// once it is taken, the charge stays. Of several asks for one key the first has the permit of all.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Limiter, Permits, Quota, check_all};
+    ///
+    /// let requests: KeyedLimiter<str> = KeyedLimiter::new(Quota::per_minute(60))?;
+    /// let tokens: KeyedLimiter<str> =
+    ///     KeyedLimiter::builder(Quota::per_minute(100_000)).permits(Permits::new()).build()?;
+    /// let mut asks = [requests.ask("tenant", 1), tokens.ask("tenant", 4_000)];
+    /// assert!(check_all(&mut asks).is_allowed());
+    /// let permit = asks[1].take_permit().expect("it was admitted");
+    /// permit.commit(1_500);
+    /// assert!(asks[0].take_permit().is_none(), "that one is built without");
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn take_permit(&mut self) -> Option<Permit<'a>> {
+        self.target.books()?;
+        let Progress::Told(_, charge) = &mut self.progress else { return None };
+        let charge = charge.take()?;
+        Some(Permit::new(self.target, Some(charge), charge.cost))
     }
 
     /// How it was answered, without its numbers.
@@ -272,7 +296,7 @@ impl<'a> Ask<'a> {
         if cost == 0 {
             return true;
         }
-        let (verdict, charge) = self.target.charge(Reach::Burst, cost, now);
+        let (verdict, charge) = self.target.reserve(cost, now);
         let decision = verdict.decision(cost, tick);
         self.progress = Progress::Told(decision, charge);
         decision.is_allowed()

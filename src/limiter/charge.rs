@@ -117,7 +117,7 @@ impl Limiter {
     #[allow(clippy::inline_always, reason = "as in the table: the terms stay in registers")]
     pub(crate) fn prepare(&self, cost: u64, now: u64) -> Option<Prepared<'_>> {
         let algorithm = self.policy.algorithm();
-        if !algorithm.is_bucket() || cost == 0 {
+        if !algorithm.is_bucket() || cost == 0 || self.books.is_some() {
             return None;
         }
         let terms = WholeBuckets::load(&self.policy, algorithm)?;
@@ -129,7 +129,9 @@ impl Limiter {
     #[inline(never)]
     pub(crate) fn prepare_otherwise(&self, cost: u64, now: u64) -> Option<Prepared<'_>> {
         let algorithm = self.policy.algorithm();
-        if cost > 0 && algorithm.is_bucket() {
+        if self.books.is_some() {
+            None
+        } else if cost > 0 && algorithm.is_bucket() {
             let terms = Buckets::load(&self.policy, algorithm)?;
             let is_whole = terms.layout.slope.is_whole();
             if is_whole { None } else { self.prepare_by::<Buckets>(terms, cost, now) }

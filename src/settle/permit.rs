@@ -57,7 +57,7 @@ pub struct Permit<'a> {
 }
 
 impl<'a> Permit<'a> {
-    pub(super) fn new(target: Target<'a>, charge: Option<Charge>, estimate: u64) -> Permit<'a> {
+    pub(crate) fn new(target: Target<'a>, charge: Option<Charge>, estimate: u64) -> Permit<'a> {
         Permit { target, charge, estimate, is_settled: false }
     }
 

@@ -165,7 +165,7 @@ impl Table {
         now: u64,
     ) -> Option<Prepared<'a>> {
         let algorithm = self.policy.algorithm();
-        if !algorithm.is_bucket() || cost == 0 {
+        if !algorithm.is_bucket() || cost == 0 || self.books.is_some() {
             return None;
         }
         let terms = WholeBuckets::load(&self.policy, algorithm)?;
@@ -182,7 +182,9 @@ impl Table {
         now: u64,
     ) -> Option<Prepared<'a>> {
         let algorithm = self.policy.algorithm();
-        if cost > 0 && algorithm.is_bucket() {
+        if self.books.is_some() {
+            None
+        } else if cost > 0 && algorithm.is_bucket() {
             let terms = Buckets::load(&self.policy, algorithm)?;
             let is_whole = terms.layout.slope.is_whole();
             if is_whole { None } else { self.prepare_by::<Buckets>(terms, place, cost, now) }

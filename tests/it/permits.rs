@@ -9,7 +9,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tollgate::{
     Algorithm, BuildError, Clock, KeyedLimiter, Limiter, Overflow, Permit, Permits, Quota,
-    ReserveError, SettleError,
+    ReserveError, SettleError, check_all_at,
 };
 
 use crate::properties::cases;
@@ -390,6 +390,34 @@ fn a_full_table_gives_permits_that_hold_nothing_or_none() {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// Of several limits those with permits are settled, each once, and only if all have admitted.
+#[test]
+fn a_call_to_several_limits_has_a_permit_of_each() {
+    let hour = || Quota::per_hour(10);
+    let (requests, tokens) = (keyed(hour(), Permits::new()), single(hour(), Permits::new()));
+    let plain = Limiter::builder(hour()).clock(Clock::manual().0).build().unwrap();
+    let mut asks = [requests.ask(&1, 2), tokens.ask(6), plain.ask(1)];
+    assert!(check_all_at(&mut asks, 0).is_allowed());
+    let permits: Vec<_> = asks.iter_mut().map(tollgate::Ask::take_permit).collect();
+    assert!(asks.iter_mut().all(|ask| ask.take_permit().is_none()), "each has one");
+    let left = || (requests.peek_at(&1, 1, 0).remaining(), tokens.peek_at(1, 0).remaining());
+    assert_eq!(left(), (8, 4));
+    let estimates: Vec<_> =
+        permits.iter().map(|permit| permit.as_ref().map(Permit::estimate)).collect();
+    assert_eq!(estimates, [Some(2), Some(6), None]);
+    permits.into_iter().flatten().for_each(|permit| assert_eq!(permit.commit_at(1, 0), 0));
+    assert_eq!(left(), (9, 9));
+    // A refused call has none, nor one whose charges were made and not taken.
+    let mut asks = [requests.ask(&1, 2), tokens.ask(10)];
+    assert!(!check_all_at(&mut asks, 0).is_allowed());
+    assert!(asks.iter_mut().all(|ask| ask.take_permit().is_none()));
+    let mut asks = [requests.ask(&1, 2), requests.ask(&1, 3)];
+    assert!(check_all_at(&mut asks, 0).is_allowed());
+    assert_eq!(asks[0].take_permit().map(|permit| permit.commit_at(0, 0)), Some(0));
+    assert!(asks[1].take_permit().is_none(), "the first has that of both");
+    assert_eq!(left(), (9, 9));
 }
 
 /// P1 under threads, at one moment: no more is kept than the burst, and what is left is the rest.
