@@ -217,6 +217,28 @@ impl Decision {
         self.whole_ticks(self.answer.restored_in()?)
     }
 
+    /// How long until one token more can be spent than after this call, nobody having called; `None` if all
+    /// are there, or no more will come. A sliding log knows it only of what it has refused, and says of
+    /// what it has admitted when all is back.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tollgate::{Clock, Limiter, Quota};
+    /// let limiter = Limiter::builder(Quota::per_second(10)).clock(Clock::manual().0).build()?;
+    /// assert_eq!(limiter.peek().next_after(), None);
+    /// assert_eq!(limiter.check_n(3).next_after(), Some(Duration::from_millis(100)));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn next_after(&self) -> Option<Duration> {
+        let nanos = match self.answer {
+            Answer::Log(_) if self.is_allowed() => self.answer.restored_in(),
+            Answer::Log(_) => self.answer.wait(self.cost),
+            _ => self.answer.wait(self.answer.remaining().saturating_add(1)),
+        };
+        self.whole_ticks(nanos.filter(|&nanos| nanos > 0)?)
+    }
+
     /// How long to hold this call so that calls leave at the quota's rate: for an admitted call of
     /// [`Algorithm::LeakyBucket`], else zero. From a queue of limit 0 nothing ever leaves: 584 years.
     ///

@@ -8,3 +8,7 @@ pub mod guarantees {}
 
 #[doc = include_str!("../docs/leases.md")]
 pub mod leases {}
+
+#[cfg(feature = "tower")]
+#[doc = include_str!("../docs/http.md")]
+pub mod http {}

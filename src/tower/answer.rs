@@ -1,1 +1,0 @@
-//! What an answer tells a client of its limits.

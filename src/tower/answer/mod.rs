@@ -1,0 +1,97 @@
+//! What answers tell clients of their limits.
+//!
+//! * `style.rs`: the headers of each style, beside those of a layer inside;
+//! * `refusal.rs`: a refusal's body, and when to come back;
+//! * `grpc.rs`: the same for gRPC.
+
+pub(super) mod grpc;
+mod name;
+pub(super) mod refusal;
+mod style;
+#[cfg(test)]
+mod vectors;
+
+use core::time::Duration;
+
+pub use name::{PolicyError, PolicyName};
+pub use refusal::RetryAfter;
+pub(super) use style::write_headers;
+pub use style::{EXPOSE_HEADERS, HeaderStyle};
+
+use crate::decision::Decision;
+use crate::quota::Quota;
+use crate::tower::rule::Rule;
+
+/// What one rule says of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) name: PolicyName,
+    /// The quota, as headers name it: so many tokens, and in how many seconds if these are whole.
+    pub(super) policy: (u64, Option<u64>),
+    pub(super) limit: u64,
+    pub(super) remaining: u64,
+    /// Until there is one more, and until all are there.
+    pub(super) next: Option<Duration>,
+    pub(super) reset: Option<Duration>,
+    /// Until the request is admitted, if it is refused; `None` for never.
+    pub(super) wait: Option<Duration>,
+    pub(super) is_violated: bool,
+    /// Whether headers say nothing of it.
+    pub(super) is_hidden: bool,
+}
+
+impl Told {
+    pub(super) fn new(rule: &Rule, decision: Decision, is_violated: bool) -> Told {
+        let told = Told::of(rule.name.clone(), &rule.limiter.quota(), decision, is_violated);
+        Told { is_hidden: rule.hides_quota, ..told }
+    }
+
+    pub(super) fn of(
+        name: PolicyName,
+        quota: &Quota,
+        decision: Decision,
+        is_violated: bool,
+    ) -> Told {
+        // A request that is refused although its limit has room waits for its turn to leave a queue.
+        let wait =
+            if decision.is_allowed() { decision.reset_after() } else { decision.retry_after() };
+        Told {
+            name,
+            policy: policy(quota),
+            limit: decision.limit(),
+            remaining: decision.remaining(),
+            next: decision.next_after(),
+            reset: decision.reset_after(),
+            wait,
+            is_violated,
+            is_hidden: false,
+        }
+    }
+}
+
+/// A quota in tokens and whole seconds. Where the burst is more than the limit it is what can be had, in the
+/// time in which it is back.
+fn policy(quota: &Quota) -> (u64, Option<u64>) {
+    let (limit, burst, period) = (quota.limit(), quota.burst_size(), quota.period());
+    let whole = |nanos: u128| {
+        let seconds = u64::try_from(nanos / 1_000_000_000).ok()?;
+        (nanos % 1_000_000_000 == 0 && seconds > 0).then_some(seconds)
+    };
+    if burst <= limit || limit == 0 {
+        return (limit, whole(period.as_nanos()));
+    }
+    let nanos = period.as_nanos().checked_mul(burst.into());
+    let exact = nanos.filter(|nanos| nanos % u128::from(limit) == 0);
+    (burst, exact.and_then(|nanos| whole(nanos / u128::from(limit))))
+}
+
+/// The longest wait of those that refuse; `None` if it is for ever.
+pub(super) fn longest_wait(told: &[Told]) -> Option<Duration> {
+    let violated = told.iter().filter(|told| told.is_violated);
+    violated.map(|told| told.wait).try_fold(Duration::ZERO, |most, wait| Some(most.max(wait?)))
+}
+
+/// Whole seconds, rounded up.
+fn seconds(wait: Duration) -> u64 {
+    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0))
+}

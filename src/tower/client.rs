@@ -1,1 +1,0 @@
-//! The client that a request comes from.

@@ -1,0 +1,147 @@
+//! How a gate answers: what it refuses with, and what it tells.
+
+use core::time::Duration;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::request::Parts;
+use http::response::Parts as ResponseParts;
+use http::{HeaderValue, Method, Response, StatusCode};
+
+use crate::tower::answer::refusal::{lengthened, problem, retry_after, text, violated};
+use crate::tower::answer::{HeaderStyle, RetryAfter, Told, grpc, longest_wait, write_headers};
+
+/// What is told whom nothing can be told of.
+const NO_KEY: &str = "The rate limit cannot tell whom to count this request for: there is no peer address. \
+    Serve with into_make_service_with_connect_info::<SocketAddr>() (axum), or put a SocketAddr into the \
+    request's extensions.\n";
+
+/// What a gate refuses with.
+#[derive(Clone, Default)]
+pub(super) enum Format {
+    #[default]
+    Problem,
+    Text,
+    Own(Arc<dyn Fn(&Refusal<'_>, &Parts) -> Response<Bytes> + Send + Sync>),
+}
+
+/// How a gate answers.
+#[derive(Clone, Default)]
+pub(super) struct Replies {
+    pub(super) style: HeaderStyle,
+    pub(super) tells_admitted: bool,
+    pub(super) retry_after: RetryAfter,
+    /// Per cent.
+    pub(super) jitter: u8,
+    pub(super) format: Format,
+}
+
+/// A refusal, for those who answer it by themselves: see
+/// [`refuse_with`](crate::tower::GateBuilder::refuse_with).
+///
+/// ```
+/// use tollgate::tower::Refusal;
+///
+/// fn describe(refusal: &Refusal<'_>) -> String {
+///     let names: Vec<&str> = refusal.violated().collect();
+///     format!("{}: wait {:?}", names.join(", "), refusal.retry_after())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Refusal<'a> {
+    told: &'a [Told],
+    wait: Option<Duration>,
+}
+
+impl Refusal<'_> {
+    /// How long until the request is admitted, nobody else having come; `None` for never.
+    ///
+    /// ```
+    /// # use tollgate::tower::Refusal;
+    /// fn can_help(refusal: &Refusal<'_>) -> bool {
+    ///     refusal.retry_after().is_some()
+    /// }
+    /// ```
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.wait
+    }
+
+    /// The names of the rules that refuse.
+    ///
+    /// ```
+    /// # use tollgate::tower::Refusal;
+    /// fn is_daily(refusal: &Refusal<'_>) -> bool {
+    ///     refusal.violated().any(|name| name == "day")
+    /// }
+    /// ```
+    pub fn violated(&self) -> impl Iterator<Item = &str> {
+        violated(self.told)
+    }
+}
+
+impl Replies {
+    /// Whether admitted requests are told anything.
+    pub(super) fn tells_admitted(&self) -> bool {
+        self.tells_admitted && self.style != HeaderStyle::Off
+    }
+
+    /// Tells an answer of the service of the limits.
+    pub(super) fn tell(&self, told: &[Told], answer: &mut ResponseParts) {
+        if !told.is_empty() {
+            write_headers(self.style, told, SystemTime::now(), answer);
+        }
+    }
+
+    /// The answer to a request for which nobody can be told.
+    pub(super) fn no_key(&self, parts: &Parts) -> Response<Bytes> {
+        if grpc::is_grpc(parts) {
+            return grpc::answer(parts, grpc::INTERNAL, "rate%20limit:%20no%20peer%20address");
+        }
+        let mut answer = Response::new(body(parts, Bytes::from_static(NO_KEY.as_bytes())));
+        *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        let text = HeaderValue::from_static("text/plain; charset=utf-8");
+        answer.headers_mut().insert(CONTENT_TYPE, text);
+        answer
+    }
+
+    /// A refusal.
+    pub(super) fn refuse(&self, parts: &Parts, told: &[Told]) -> Response<Bytes> {
+        let wait = longest_wait(told);
+        let told_wait = match self.jitter {
+            0 => wait,
+            share => wait.map(|wait| lengthened(wait, share, RandomState::new().hash_one(0_u8))),
+        };
+        if grpc::is_grpc(parts) {
+            return grpc::refuse(parts, told_wait);
+        }
+        let answer = match &self.format {
+            Format::Problem => plain(parts, "application/problem+json", problem(told)),
+            Format::Text => plain(parts, "text/plain; charset=utf-8", text(told_wait)),
+            Format::Own(respond) => respond(&Refusal { told, wait }, parts),
+        };
+        let (mut head, body) = answer.into_parts();
+        let now = SystemTime::now();
+        if let Some(value) = told_wait.and_then(|wait| retry_after(self.retry_after, wait, now)) {
+            head.headers.entry(RETRY_AFTER).or_insert(value);
+        }
+        head.headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        write_headers(self.style, told, now, &mut head);
+        Response::from_parts(head, body)
+    }
+}
+
+fn plain(parts: &Parts, content_type: &'static str, text: Bytes) -> Response<Bytes> {
+    let mut answer = Response::new(body(parts, text));
+    *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+/// What is asked for by HEAD has no body.
+fn body(parts: &Parts, text: Bytes) -> Bytes {
+    if parts.method == Method::HEAD { Bytes::new() } else { text }
+}
