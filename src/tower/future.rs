@@ -11,12 +11,16 @@ use http::{Request, Response};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
-use crate::tower::answer::Told;
 use crate::tower::body::GateBody;
-use crate::tower::gate::{Admission, Shared};
+use crate::tower::gate::{Asked, Ending, Shared};
 
-/// What a request that waits comes to.
-pub(super) type Held = Pin<Box<dyn Future<Output = Result<Admission, Vec<Told>>> + Send>>;
+/// What a request that waits comes to, and the request itself with the service that was ready for it.
+pub(super) struct Held<S, B> {
+    pub(super) wait: Pin<Box<dyn Future<Output = Asked> + Send>>,
+    pub(super) service: S,
+    pub(super) request: Request<B>,
+    pub(super) shared: Arc<Shared>,
+}
 
 pin_project! {
     /// The answer of a [`Gate`](crate::tower::Gate) to come. Dropped before it is there, the request's charges
@@ -34,31 +38,30 @@ pin_project! {
     {
         #[pin]
         state: State<S, B, S::Future>,
-        shared: Arc<Shared>,
     }
 }
 
 pin_project! {
     #[project = StateProjection]
     enum State<S, B, F> {
-        Serving { #[pin] future: F, admission: Option<Admission> },
+        Serving { #[pin] future: F, ending: Option<Box<Ending>> },
         Answered { answer: Option<Response<Bytes>> },
-        Held { held: Held, request: Option<(S, Request<B>)> },
+        // Apart, as most do not wait.
+        Held { held: Option<Box<Held<S, B>>> },
     }
 }
 
 impl<S: Service<Request<B>>, B> GateFuture<S, B> {
-    pub(super) fn serving(future: S::Future, admission: Admission, shared: Arc<Shared>) -> Self {
-        let state = State::Serving { future, admission: Some(admission) };
-        GateFuture { state, shared }
+    pub(super) fn serving(future: S::Future, ending: Option<Box<Ending>>) -> Self {
+        GateFuture { state: State::Serving { future, ending } }
     }
 
-    pub(super) fn answered(answer: Response<Bytes>, shared: Arc<Shared>) -> Self {
-        GateFuture { state: State::Answered { answer: Some(answer) }, shared }
+    pub(super) fn answered(answer: Response<Bytes>) -> Self {
+        GateFuture { state: State::Answered { answer: Some(answer) } }
     }
 
-    pub(super) fn held(held: Held, service: S, request: Request<B>, shared: Arc<Shared>) -> Self {
-        GateFuture { state: State::Held { held, request: Some((service, request)) }, shared }
+    pub(super) fn held(held: Held<S, B>) -> Self {
+        GateFuture { state: State::Held { held: Some(Box::new(held)) } }
     }
 }
 
@@ -69,40 +72,42 @@ where
     type Output = Result<Response<GateBody<R>>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
+        let mut state = self.project().state;
         loop {
-            let next = match this.state.as_mut().project() {
-                StateProjection::Serving { future, admission } => {
-                    let answer = ready!(future.poll(context))?;
+            match state.as_mut().project() {
+                StateProjection::Serving { future, ending } => {
+                    let answer = ready!(future.poll(context))?.map(GateBody::of_service);
+                    let Some(ending) = ending.take() else { return Poll::Ready(Ok(answer)) };
                     let (mut parts, body) = answer.into_parts();
-                    if let Some(admission) = admission.take() {
-                        admission.end(this.shared, &mut parts);
-                    }
-                    let answer = Response::from_parts(parts, GateBody::of_service(body));
-                    return Poll::Ready(Ok(answer));
+                    ending.end(&mut parts);
+                    return Poll::Ready(Ok(Response::from_parts(parts, body)));
                 }
                 StateProjection::Answered { answer } => {
+                    // Polled again after that, which no future has to answer, it is an empty one.
                     let answer = answer.take().unwrap_or_default();
                     return Poll::Ready(Ok(answer.map(GateBody::refusal)));
                 }
-                StateProjection::Held { held, request } => {
-                    let waited = ready!(held.as_mut().poll(context));
-                    match (waited, request.take()) {
-                        (Ok(admission), Some((mut service, request))) => State::Serving {
-                            future: service.call(request),
-                            admission: Some(admission),
-                        },
-                        (Err(told), Some((_, request))) => {
-                            let (parts, _) = request.into_parts();
-                            let answer = Some(this.shared.replies.refuse(&parts, &told));
-                            State::Answered { answer }
-                        }
-                        // Polled after it was done, which no future has to answer.
-                        (_, None) => State::Answered { answer: None },
-                    }
+                StateProjection::Held { held } => {
+                    let waited = match held {
+                        Some(held) => ready!(held.wait.as_mut().poll(context)),
+                        None => Ok(None),
+                    };
+                    let next = held.take().map(|held| go_on(*held, waited));
+                    state.set(next.unwrap_or(State::Answered { answer: None }));
                 }
-            };
-            this.state.set(next);
+            }
+        }
+    }
+}
+
+/// What becomes of a request that has waited.
+fn go_on<S: Service<Request<B>>, B>(held: Held<S, B>, waited: Asked) -> State<S, B, S::Future> {
+    let Held { mut service, request, shared, .. } = held;
+    match waited {
+        Ok(ending) => State::Serving { future: service.call(request), ending },
+        Err(told) => {
+            let (parts, _) = request.into_parts();
+            State::Answered { answer: Some(shared.replies.refuse(&parts, &told)) }
         }
     }
 }

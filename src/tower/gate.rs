@@ -7,11 +7,12 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
 use http::{Method, Response, header};
+use smallvec::SmallVec;
 
 use crate::algorithm::Algorithm;
 use crate::decision::Decision;
 use crate::joint::{Ask, check_all};
-use crate::settle::DetachedPermit;
+use crate::settle::{DetachedPermit, Permit};
 use crate::tower::answer::{Told, longest_wait};
 use crate::tower::hold::{Hold, Slot};
 use crate::tower::key::Key;
@@ -58,26 +59,29 @@ pub(super) struct Counted {
     pub(super) cost: u64,
 }
 
+/// A request as the rules count it: those in force, and those that only look on. Most often it is one.
+#[derive(Default)]
+pub(super) struct Counts {
+    in_force: SmallVec<[Counted; 1]>,
+    shadows: Vec<Counted>,
+}
+
 /// What becomes of a request.
 pub(super) enum Verdict {
-    /// It goes on.
-    Pass(Admission),
+    /// It goes on; with what is left to be done when its answer is there.
+    Pass(Option<Box<Ending>>),
     /// It is answered here.
     Answer(Response<Bytes>),
     /// It waits, for what it is counted as.
-    Hold(Vec<Counted>, Slot),
+    Hold(Counts, Slot),
 }
 
-/// What the rules in force have said.
-pub(super) struct Asked {
-    pub(super) is_allowed: bool,
-    pub(super) told: Vec<Told>,
-    unsettled: Vec<Unsettled>,
-}
+/// What the rules in force have said: they admit, or refuse.
+pub(super) type Asked = Result<Option<Box<Ending>>, Vec<Told>>;
 
 /// What an admitted request leaves to be done when its answer is there.
-#[derive(Default)]
-pub(super) struct Admission {
+pub(super) struct Ending {
+    shared: Arc<Shared>,
     told: Vec<Told>,
     unsettled: Vec<Unsettled>,
 }
@@ -92,139 +96,166 @@ struct Unsettled {
 impl Shared {
     pub(super) fn decide(self: &Arc<Shared>, parts: &Parts) -> Verdict {
         if is_preflight(parts) || self.skips.iter().any(|skips| skips(parts)) {
-            return Verdict::Pass(Admission::default());
+            return Verdict::Pass(None);
         }
-        let mut counted = Vec::with_capacity(self.rules.len());
+        let Some(counts) = self.count(parts) else {
+            return Verdict::Answer(self.replies.no_key(parts));
+        };
+        if self.hold.is_some() && self.is_queue(&counts) {
+            return self.hold_or_refuse(parts, counts, None);
+        }
+        match self.ask(&counts) {
+            Ok(ending) => Verdict::Pass(ending),
+            Err(told) => self.hold_or_refuse(parts, counts, Some(told)),
+        }
+    }
+
+    /// As what the rules count a request; `None` if that cannot be told.
+    fn count(&self, parts: &Parts) -> Option<Counts> {
+        let mut counts = Counts::default();
         for (rule, one) in self.rules.iter().enumerate() {
             let key = match (one.pick(parts), self.without_key) {
                 (Pick::Count(key), _) => key,
-                (Pick::Unknown, WithoutKey::Fail) if !one.is_shadow => {
-                    return Verdict::Answer(self.replies.no_key(parts));
-                }
+                (Pick::Unknown, WithoutKey::Fail) if !one.is_shadow => return None,
                 (Pick::Unknown, WithoutKey::CountTogether) => Key::value("tollgate: no key"),
                 (Pick::Unknown | Pick::Pass, _) => continue,
             };
-            counted.push(Counted { rule, key, cost: one.cost_of(parts) });
+            let counted = Counted { rule, key, cost: one.cost_of(parts) };
+            match one.is_shadow {
+                true => counts.shadows.push(counted),
+                false => counts.in_force.push(counted),
+            }
         }
-        if self.hold.is_some() && self.is_queue(&counted) {
-            return self.hold(parts, counted, None);
-        }
-        let asked = self.ask(&counted);
-        if asked.is_allowed {
-            return Verdict::Pass(self.admit(&counted, asked));
-        }
-        self.hold(parts, counted, Some(asked))
+        Some(counts)
     }
 
     /// Has a request wait, if it may: there is room, and a wait helps and is not too long.
-    fn hold(&self, parts: &Parts, counted: Vec<Counted>, asked: Option<Asked>) -> Verdict {
-        let wait = asked.as_ref().map_or(Some(Duration::ZERO), |asked| longest_wait(&asked.told));
-        let hold = self.hold.as_ref().filter(|hold| wait.is_some_and(|wait| wait <= hold.max()));
-        if let Some(slot) = hold.and_then(Hold::slot) {
-            return Verdict::Hold(counted, slot);
+    fn hold_or_refuse(&self, parts: &Parts, counts: Counts, told: Option<Vec<Told>>) -> Verdict {
+        if let Some(hold) = &self.hold {
+            let wait = told.as_ref().map_or(Some(Duration::ZERO), |told| longest_wait(told));
+            let slot = wait.filter(|&wait| wait <= hold.max()).and_then(|_| hold.slot());
+            if let Some(slot) = slot {
+                return Verdict::Hold(counts, slot);
+            }
         }
-        let told = asked.map_or_else(|| self.foreseen(&counted), |asked| asked.told);
+        let told = told.unwrap_or_else(|| self.foreseen(&counts));
         Verdict::Answer(self.replies.refuse(parts, &told))
     }
 
-    /// What the rules in force would say, as a refusal.
-    pub(super) fn foreseen(&self, counted: &[Counted]) -> Vec<Told> {
-        let in_force = counted.iter().filter(|one| !self.rules[one.rule].is_shadow);
-        let foreseen = in_force.map(|one| {
-            let rule = &self.rules[one.rule];
-            let limiter = &rule.limiter;
-            let now = u64::try_from(limiter.now().as_nanos()).unwrap_or(u64::MAX);
-            Told::new(rule, limiter.peek_at(&one.key, one.cost, now), true)
-        });
-        foreseen.collect()
+    /// Asks the rules in force: all of them admit, or none is charged. Those that only look on count what is
+    /// admitted.
+    pub(super) fn ask(self: &Arc<Shared>, counts: &Counts) -> Asked {
+        let ending = match counts.in_force[..] {
+            [] => None,
+            [one] if !self.rules[one.rule].settles() => self.ask_one(one)?,
+            _ => self.ask_several(&counts.in_force)?,
+        };
+        self.look_on(counts);
+        Ok(ending)
     }
 
-    /// Asks the rules in force: all of them admit, or none is charged.
-    pub(super) fn ask(self: &Arc<Shared>, counted: &[Counted]) -> Asked {
-        let in_force = counted.iter().filter(|one| !self.rules[one.rule].is_shadow);
-        let in_force: Vec<&Counted> = in_force.collect();
-        match in_force[..] {
-            [] => Asked { is_allowed: true, told: Vec::new(), unsettled: Vec::new() },
-            [one] if !self.rules[one.rule].settles() => {
-                let rule = &self.rules[one.rule];
-                let decision = rule.limiter.check_n(&one.key, one.cost);
-                let is_allowed = decision.is_allowed();
-                let told = self.told(is_allowed, [(rule, decision)].into_iter());
-                Asked { is_allowed, told, unsettled: Vec::new() }
-            }
-            _ => self.ask_several(&in_force),
+    fn ask_one(self: &Arc<Shared>, one: Counted) -> Asked {
+        let rule = &self.rules[one.rule];
+        let decision = rule.limiter.check_n(&one.key, one.cost);
+        let told = |is_violated| vec![self.told(rule, &decision, is_violated)];
+        match decision.is_allowed() {
+            true if self.replies.tells_admitted() => Ok(self.ending(told(false), Vec::new())),
+            true => Ok(None),
+            false => Err(told(true)),
         }
     }
 
-    fn ask_several(self: &Arc<Shared>, in_force: &[&Counted]) -> Asked {
+    #[inline(never)]
+    fn ask_several(self: &Arc<Shared>, in_force: &[Counted]) -> Asked {
         let rules = || in_force.iter().map(|one| &self.rules[one.rule]);
         let mut asks: Vec<Ask<'_>> =
             rules().zip(in_force).map(|(rule, one)| rule.limiter.ask(&one.key, one.cost)).collect();
         let is_allowed = check_all(&mut asks).is_allowed();
-        let decisions = asks.iter().map(Ask::decision);
-        let told = self.told(is_allowed, rules().zip(decisions));
+        let told = rules().zip(&asks).map(|(rule, ask)| {
+            let decision = ask.decision();
+            self.told(rule, &decision, !decision.is_allowed())
+        });
+        if !is_allowed {
+            return Err(told.collect());
+        }
+        let told = if self.replies.tells_admitted() { told.collect() } else { Vec::new() };
         let mut unsettled = Vec::new();
         for (ask, one) in asks.iter_mut().zip(in_force) {
-            if is_allowed && self.rules[one.rule].settles() {
-                let permit = ask.take_permit().map(crate::settle::Permit::detach);
-                unsettled.push(Unsettled { shared: Arc::clone(self), rule: one.rule, permit });
+            if self.rules[one.rule].settles() {
+                let (shared, rule) = (Arc::clone(self), one.rule);
+                let permit = ask.take_permit().map(Permit::detach);
+                unsettled.push(Unsettled { shared, rule, permit });
             }
         }
-        Asked { is_allowed, told, unsettled }
+        Ok(self.ending(told, unsettled))
     }
 
-    /// What is told of it, if anything is.
-    fn told<'a>(
-        &self,
-        is_allowed: bool,
-        all: impl Iterator<Item = (&'a Rule, Decision)>,
-    ) -> Vec<Told> {
-        if is_allowed && !self.replies.tells_admitted() {
-            return Vec::new();
-        }
-        all.map(|(rule, decision)| Told::new(rule, decision, !decision.is_allowed())).collect()
+    fn told(&self, rule: &Rule, decision: &Decision, is_violated: bool) -> Told {
+        Told::new(rule, decision, is_violated, self.replies.style)
     }
 
-    /// An admitted request; rules that are not in force count it now.
-    pub(super) fn admit(&self, counted: &[Counted], asked: Asked) -> Admission {
-        for one in counted.iter().filter(|one| self.rules[one.rule].is_shadow) {
+    fn ending(
+        self: &Arc<Shared>,
+        told: Vec<Told>,
+        unsettled: Vec<Unsettled>,
+    ) -> Option<Box<Ending>> {
+        let is_something = !told.is_empty() || !unsettled.is_empty();
+        is_something.then(|| Box::new(Ending { shared: Arc::clone(self), told, unsettled }))
+    }
+
+    /// Has the rules that are not in force count a request.
+    fn look_on(&self, counts: &Counts) {
+        for one in &counts.shadows {
             let _ = self.rules[one.rule].limiter.check_n(&one.key, one.cost);
         }
-        Admission { told: asked.told, unsettled: asked.unsettled }
+    }
+
+    /// What the rules in force would say, as a refusal.
+    pub(super) fn foreseen(&self, counts: &Counts) -> Vec<Told> {
+        let foreseen = counts.in_force.iter().map(|one| {
+            let rule = &self.rules[one.rule];
+            let now = u64::try_from(rule.limiter.now().as_nanos()).unwrap_or(u64::MAX);
+            self.told(rule, &rule.limiter.peek_at(&one.key, one.cost, now), true)
+        });
+        foreseen.collect()
     }
 
     /// A request that has waited in the line of this rule.
-    pub(super) fn admit_after_wait(&self, counted: &[Counted], one: Counted) -> Admission {
+    pub(super) fn admit_after_wait(
+        self: &Arc<Shared>,
+        counts: &Counts,
+        one: Counted,
+    ) -> Option<Box<Ending>> {
+        self.look_on(counts);
         let rule = &self.rules[one.rule];
         let told = match self.replies.tells_admitted() {
-            true => vec![Told::new(rule, rule.limiter.peek(&one.key), false)],
+            true => vec![self.told(rule, &rule.limiter.peek(&one.key), false)],
             false => Vec::new(),
         };
-        self.admit(counted, Asked { is_allowed: true, told, unsettled: Vec::new() })
+        self.ending(told, Vec::new())
     }
 
-    /// Whether one rule decides, in whose line a request can wait.
-    pub(super) fn line(&self, counted: &[Counted]) -> Option<Counted> {
-        let mut in_force = counted.iter().filter(|one| !self.rules[one.rule].is_shadow);
-        let one = in_force.next().filter(|_| in_force.next().is_none())?;
+    /// The one rule that decides, if a request can wait in its line.
+    pub(super) fn line(&self, counts: &Counts) -> Option<Counted> {
+        let [one] = counts.in_force[..] else { return None };
         let rule = &self.rules[one.rule];
-        (rule.algorithm().is_bucket() && !rule.settles()).then_some(*one)
+        (rule.algorithm().is_bucket() && !rule.settles()).then_some(one)
     }
 
     /// Whether every request waits its turn: the rule is a queue.
-    fn is_queue(&self, counted: &[Counted]) -> bool {
-        self.line(counted)
-            .is_some_and(|one| self.rules[one.rule].algorithm() == Algorithm::LeakyBucket)
+    fn is_queue(&self, counts: &Counts) -> bool {
+        let line = self.line(counts);
+        line.is_some_and(|one| self.rules[one.rule].algorithm() == Algorithm::LeakyBucket)
     }
 }
 
-impl Admission {
+impl Ending {
     /// Settles what is to be settled by the answer, and tells of the limits in its headers.
-    pub(super) fn end(self, shared: &Shared, answer: &mut ResponseParts) {
+    pub(super) fn end(self, answer: &mut ResponseParts) {
         for mut unsettled in self.unsettled {
             unsettled.settle(Some(answer));
         }
-        shared.replies.tell(&self.told, answer);
+        self.shared.replies.tell(&self.told, answer);
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::probe::Site;
 use crate::sync::{Counter, Relaxed};
-use crate::tower::answer::{Told, longest_wait};
-use crate::tower::gate::{Admission, Counted, Shared};
+use crate::tower::answer::longest_wait;
+use crate::tower::gate::{Asked, Counts, Shared};
 use crate::wait::{Sleeper, WaitOptions};
 
 /// A timer that runs.
@@ -69,41 +69,29 @@ impl Sleeper for Hold {
 
 /// Waits until the rules admit; what they have said, if they do not in time. Dropped, it leaves the line, and
 /// its place.
-pub(super) async fn wait(
-    shared: Arc<Shared>,
-    counted: Vec<Counted>,
-    _slot: Slot,
-) -> Result<Admission, Vec<Told>> {
-    let Some(hold) = &shared.hold else { return Err(shared.foreseen(&counted)) };
-    match shared.line(&counted) {
-        Some(one) => {
-            let limiter = &shared.rules[one.rule].limiter;
-            let options = WaitOptions::new().within(hold.max);
-            match limiter.until_ready_with(&one.key, one.cost, hold, options).await {
-                Ok(()) => Ok(shared.admit_after_wait(&counted, one)),
-                Err(_) => Err(shared.foreseen(&counted)),
-            }
-        }
-        None => poll_rules(&shared, hold, &counted).await,
+pub(super) async fn wait(shared: Arc<Shared>, counts: Counts, _slot: Slot) -> Asked {
+    let Some(hold) = &shared.hold else { return Err(shared.foreseen(&counts)) };
+    let Some(one) = shared.line(&counts) else { return ask_again(&shared, hold, &counts).await };
+    let limiter = &shared.rules[one.rule].limiter;
+    let options = WaitOptions::new().within(hold.max);
+    match limiter.until_ready_with(&one.key, one.cost, hold, options).await {
+        Ok(()) => Ok(shared.admit_after_wait(&counts, one)),
+        Err(_) => Err(shared.foreseen(&counts)),
     }
 }
 
 /// Several rules have no line in common: nothing is reserved, and the request asks again when the longest
 /// wait is over. No order is promised.
-async fn poll_rules(
-    shared: &Arc<Shared>,
-    hold: &Hold,
-    counted: &[Counted],
-) -> Result<Admission, Vec<Told>> {
+async fn ask_again(shared: &Arc<Shared>, hold: &Hold, counts: &Counts) -> Asked {
     let mut left = hold.max;
     loop {
-        let asked = shared.ask(counted);
-        if asked.is_allowed {
-            return Ok(shared.admit(counted, asked));
-        }
-        let wait = longest_wait(&asked.told);
+        let told = match shared.ask(counts) {
+            Ok(ending) => return Ok(ending),
+            Err(told) => told,
+        };
+        let wait = longest_wait(&told);
         let Some((wait, rest)) = wait.and_then(|wait| Some((wait, left.checked_sub(wait)?))) else {
-            return Err(asked.told);
+            return Err(told);
         };
         left = rest;
         hold.sleep(wait).await;

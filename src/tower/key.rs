@@ -12,9 +12,10 @@ use crate::hash::random_seed;
 
 /// What a rule counts by: a client, a user, a secret, a route, or several of them together.
 ///
-/// It holds no more than a keyed hash of 128 bits, under a secret of the process: what it was made from can be
-/// read neither from it nor from its `Debug` form, which is good for logs. Keys of different kinds differ
-/// whatever they are made from: the user `"192.0.2.1"` is not the address.
+/// Of users and secrets it holds no more than a keyed hash of 128 bits, under a secret of the process: what they were
+/// made from can be read neither from it nor from its `Debug` form, which is a hash for networks as well, and good
+/// for logs. Keys of different kinds differ whatever they are made from: the user `"192.0.2.1"` is not the
+/// address.
 ///
 /// ```
 /// use tollgate::tower::Key;
@@ -25,30 +26,31 @@ use crate::hash::random_seed;
 /// assert!(!format!("{:?}", Key::secret("abc")).contains("abc"));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key(u128);
+pub struct Key(Of);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Of {
+    Everyone,
+    // As it is: a limiter hashes it anyway, and nothing else reads it.
+    Network(IpNet),
+    User([u64; 2]),
+    Secret([u64; 2]),
+    Value([u64; 2]),
+    Both([u64; 2]),
+}
 
 /// The secret of the process.
 static SECRET: LazyLock<(u64, u64)> = LazyLock::new(|| (random_seed(), random_seed()));
 
-/// What a key is made from.
-#[derive(Hash)]
-enum Of<T> {
-    Everyone,
-    Network(IpNet),
-    User(T),
-    Secret(T),
-    Value(T),
-    Both(u128, T),
+fn hashed(value: impl Hash) -> [u64; 2] {
+    let (one, two) = *SECRET;
+    let mut hasher = SipHasher13::new_with_keys(one, two);
+    value.hash(&mut hasher);
+    let hash = hasher.finish128();
+    [hash.h1, hash.h2]
 }
 
 impl Key {
-    fn of_kind<T: Hash>(of: &Of<T>) -> Key {
-        let (one, two) = *SECRET;
-        let mut hasher = SipHasher13::new_with_keys(one, two);
-        of.hash(&mut hasher);
-        Key(hasher.finish128().as_u128())
-    }
-
     /// One key for all requests: a limit on the whole service.
     ///
     /// ```
@@ -57,7 +59,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn everyone() -> Key {
-        Key::of_kind(&Of::<()>::Everyone)
+        Key(Of::Everyone)
     }
 
     /// The network of a client: see [`Client::network`](crate::tower::Client::network).
@@ -70,7 +72,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn network(network: IpNet) -> Key {
-        Key::of_kind(&Of::<()>::Network(network))
+        Key(Of::Network(network))
     }
 
     /// A user who has been authenticated.
@@ -82,7 +84,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn user(id: impl Hash) -> Key {
-        Key::of_kind(&Of::User(id))
+        Key(Of::User(hashed(id)))
     }
 
     /// An API key, a session cookie, a token. Only of one that has been verified: who may send any other gets a
@@ -94,7 +96,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn secret(secret: impl AsRef<[u8]>) -> Key {
-        Key::of_kind(&Of::Secret(secret.as_ref()))
+        Key(Of::Secret(hashed(secret.as_ref())))
     }
 
     /// Anything else that can be hashed.
@@ -105,7 +107,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn value(value: impl Hash) -> Key {
-        Key::of_kind(&Of::Value(value))
+        Key(Of::Value(hashed(value)))
     }
 
     /// This key and something besides, such as a [`route`]: another key for each pair.
@@ -116,13 +118,13 @@ impl Key {
     /// ```
     #[must_use]
     pub fn and(self, other: impl Hash) -> Key {
-        Key::of_kind(&Of::Both(self.0, other))
+        Key(Of::Both(hashed((self, other))))
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Key({:012x})", self.0 >> 80)
+        write!(f, "Key({:016x})", hashed(self)[0])
     }
 }
 

@@ -16,7 +16,7 @@ use crate::keyed::KeyedLimiter;
 use crate::quota::Quota;
 use crate::tower::body::GateBody;
 use crate::tower::builder::GateBuilder;
-use crate::tower::future::GateFuture;
+use crate::tower::future::{GateFuture, Held};
 use crate::tower::gate::{Shared, Verdict};
 use crate::tower::hold::wait;
 use crate::tower::rule::Rule;
@@ -123,20 +123,21 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> GateFuture<S, B> {
-        let shared = Arc::clone(&self.shared);
         let (parts, body) = request.into_parts();
-        match shared.decide(&parts) {
-            Verdict::Pass(admission) => {
+        match self.shared.decide(&parts) {
+            Verdict::Pass(ending) => {
                 let future = self.inner.call(Request::from_parts(parts, body));
-                GateFuture::serving(future, admission, shared)
+                GateFuture::serving(future, ending)
             }
-            Verdict::Answer(answer) => GateFuture::answered(answer, shared),
-            Verdict::Hold(counted, slot) => {
+            Verdict::Answer(answer) => GateFuture::answered(answer),
+            Verdict::Hold(counts, slot) => {
                 // The one that was asked whether it is ready is the one that is called.
                 let next = self.inner.clone();
-                let ready = mem::replace(&mut self.inner, next);
-                let held = Box::pin(wait(Arc::clone(&shared), counted, slot));
-                GateFuture::held(held, ready, Request::from_parts(parts, body), shared)
+                let service = mem::replace(&mut self.inner, next);
+                let shared = Arc::clone(&self.shared);
+                let wait = Box::pin(wait(Arc::clone(&shared), counts, slot));
+                let request = Request::from_parts(parts, body);
+                GateFuture::held(Held { wait, service, request, shared })
             }
         }
     }

@@ -92,7 +92,7 @@ impl Replies {
     /// Tells an answer of the service of the limits.
     pub(super) fn tell(&self, told: &[Told], answer: &mut ResponseParts) {
         if !told.is_empty() {
-            write_headers(self.style, told, SystemTime::now(), answer);
+            write_headers(self.style, told, SystemTime::now, answer);
         }
     }
 
@@ -119,24 +119,37 @@ impl Replies {
             return grpc::refuse(parts, told_wait);
         }
         let answer = match &self.format {
-            Format::Problem => plain(parts, "application/problem+json", problem(told)),
+            Format::Problem => plain(parts, "application/problem+json", self.problem(told)),
             Format::Text => plain(parts, "text/plain; charset=utf-8", text(told_wait)),
             Format::Own(respond) => respond(&Refusal { told, wait }, parts),
         };
         let (mut head, body) = answer.into_parts();
-        let now = SystemTime::now();
-        if let Some(value) = told_wait.and_then(|wait| retry_after(self.retry_after, wait, now)) {
+        let value = told_wait.and_then(|wait| retry_after(self.retry_after, wait, SystemTime::now));
+        if let Some(value) = value {
             head.headers.entry(RETRY_AFTER).or_insert(value);
         }
         head.headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        write_headers(self.style, told, now, &mut head);
+        write_headers(self.style, told, SystemTime::now, &mut head);
         Response::from_parts(head, body)
+    }
+
+    /// Problem details: written anew only where several rules refuse.
+    fn problem(&self, told: &[Told]) -> Bytes {
+        let mut violated = told.iter().filter(|told| told.is_violated);
+        match (violated.next(), violated.next()) {
+            (Some(one), None) => one.name.problem(),
+            _ => {
+                problem(told.iter().filter(|told| told.is_violated).map(|told| told.name.as_str()))
+            }
+        }
     }
 }
 
 fn plain(parts: &Parts, content_type: &'static str, text: Bytes) -> Response<Bytes> {
     let mut answer = Response::new(body(parts, text));
     *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    // For those of this and of what a style adds.
+    answer.headers_mut().reserve(8);
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
 }

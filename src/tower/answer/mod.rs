@@ -26,45 +26,50 @@ use crate::tower::rule::Rule;
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) name: PolicyName,
-    /// The quota, as headers name it: so many tokens, and in how many seconds if these are whole.
+    /// Until the request is admitted, if it is refused; `None` for never.
+    pub(super) wait: Option<Duration>,
+    pub(super) is_violated: bool,
+    /// What headers say of it; nothing if they say nothing.
+    pub(super) numbers: Option<Numbers>,
+}
+
+/// What headers say of a rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    /// The quota: so many tokens, and in how many seconds if these are whole.
     pub(super) policy: (u64, Option<u64>),
     pub(super) limit: u64,
     pub(super) remaining: u64,
     /// Until there is one more, and until all are there.
     pub(super) next: Option<Duration>,
     pub(super) reset: Option<Duration>,
-    /// Until the request is admitted, if it is refused; `None` for never.
-    pub(super) wait: Option<Duration>,
-    pub(super) is_violated: bool,
-    /// Whether headers say nothing of it.
-    pub(super) is_hidden: bool,
 }
 
 impl Told {
-    pub(super) fn new(rule: &Rule, decision: Decision, is_violated: bool) -> Told {
-        let told = Told::of(rule.name.clone(), &rule.limiter.quota(), decision, is_violated);
-        Told { is_hidden: rule.hides_quota, ..told }
-    }
-
-    pub(super) fn of(
-        name: PolicyName,
-        quota: &Quota,
-        decision: Decision,
+    /// What a rule has said, with what headers of this style say of it.
+    pub(super) fn new(
+        rule: &Rule,
+        decision: &Decision,
         is_violated: bool,
+        style: HeaderStyle,
     ) -> Told {
         // A request that is refused although its limit has room waits for its turn to leave a queue.
         let wait =
             if decision.is_allowed() { decision.reset_after() } else { decision.retry_after() };
-        Told {
-            name,
+        let is_told = style != HeaderStyle::Off && !rule.hides_quota;
+        let numbers = is_told.then(|| Numbers::of(&rule.limiter.quota(), decision));
+        Told { name: rule.name.clone(), wait, is_violated, numbers }
+    }
+}
+
+impl Numbers {
+    pub(super) fn of(quota: &Quota, decision: &Decision) -> Numbers {
+        Numbers {
             policy: policy(quota),
             limit: decision.limit(),
             remaining: decision.remaining(),
             next: decision.next_after(),
             reset: decision.reset_after(),
-            wait,
-            is_violated,
-            is_hidden: false,
         }
     }
 }

@@ -3,6 +3,10 @@
 use core::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
+use crate::tower::answer::refusal::problem;
+
 /// The name of a rule, as clients see it in headers and problem details: printable ASCII.
 ///
 /// ```
@@ -13,8 +17,12 @@ use std::sync::Arc;
 /// assert_eq!(PolicyName::new("größe"), Err(PolicyError::Character { character: 'ö' }));
 /// # Ok::<(), PolicyError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct PolicyName(Arc<str>);
+#[derive(Clone)]
+pub struct PolicyName {
+    text: Arc<str>,
+    /// Problem details of a refusal by this rule alone.
+    problem: Bytes,
+}
 
 impl PolicyName {
     /// A name.
@@ -34,13 +42,22 @@ impl PolicyName {
         }
         match name.chars().find(|character| !(' '..='~').contains(character)) {
             Some(character) => Err(PolicyError::Character { character }),
-            None => Ok(PolicyName(name.into())),
+            None => Ok(PolicyName::of(name)),
         }
     }
 
     /// The name of a rule that has been given none.
     pub(in crate::tower) fn standard() -> PolicyName {
-        PolicyName("default".into())
+        PolicyName::of("default")
+    }
+
+    fn of(name: &str) -> PolicyName {
+        PolicyName { text: name.into(), problem: problem([name].into_iter()) }
+    }
+
+    /// Problem details of a refusal by this rule alone.
+    pub(in crate::tower) fn problem(&self) -> Bytes {
+        self.problem.clone()
     }
 
     /// The text.
@@ -52,13 +69,21 @@ impl PolicyName {
     /// ```
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 }
 
+impl PartialEq for PolicyName {
+    fn eq(&self, other: &PolicyName) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for PolicyName {}
+
 impl fmt::Debug for PolicyName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.text.fmt(f)
     }
 }
 

@@ -30,19 +30,23 @@ pub enum RetryAfter {
 pub(in crate::tower) fn retry_after(
     form: RetryAfter,
     wait: Duration,
-    now: SystemTime,
+    now: impl FnOnce() -> SystemTime,
 ) -> Option<HeaderValue> {
-    let value = match form {
-        RetryAfter::Delta => seconds(wait).max(1).to_string(),
+    match form {
+        RetryAfter::Delta => Some(match seconds(wait) {
+            // As most are: nothing is allocated for them.
+            0 | 1 => HeaderValue::from_static("1"),
+            more => HeaderValue::from(more),
+        }),
         RetryAfter::Date => {
-            let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let since = now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let at = seconds(since.saturating_add(wait.max(Duration::from_nanos(1))));
             // Dates have four digits for the year.
             let at = Duration::from_secs(at.min(253_402_300_799));
-            httpdate::fmt_http_date(SystemTime::UNIX_EPOCH.checked_add(at)?)
+            let date = SystemTime::UNIX_EPOCH.checked_add(at)?;
+            HeaderValue::try_from(httpdate::fmt_http_date(date)).ok()
         }
-    };
-    HeaderValue::try_from(value).ok()
+    }
 }
 
 /// A wait that is longer by a share of `per_cent` at the most, `random` of all 64 bits deciding.
@@ -54,8 +58,8 @@ pub(in crate::tower) fn lengthened(wait: Duration, per_cent: u8, random: u64) ->
 }
 
 /// Problem details of RFC 9457 for a quota that is used up, as draft 10 of the headers has them.
-pub(in crate::tower) fn problem(told: &[Told]) -> Bytes {
-    let violated: Vec<&str> = violated(told).collect();
+pub(in crate::tower) fn problem<'a>(violated: impl Iterator<Item = &'a str>) -> Bytes {
+    let violated: Vec<&str> = violated.collect();
     let problem = json!({
         "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
         "title": "Request cannot be satisfied as assigned quota has been exceeded",

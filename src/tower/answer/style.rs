@@ -11,7 +11,7 @@ use sfv::{
     key_ref,
 };
 
-use crate::tower::answer::{Told, seconds};
+use crate::tower::answer::{Numbers, PolicyName, Told, seconds};
 
 /// Which headers tell of limits, besides `Retry-After`. The drafts are those of
 /// draft-ietf-httpapi-ratelimit-headers, by their numbers, as they differ on the wire.
@@ -83,22 +83,23 @@ const fn three([limit, remaining, reset]: [&'static str; 3]) -> [HeaderName; 3] 
 pub(in crate::tower) fn write_headers(
     style: HeaderStyle,
     told: &[Told],
-    now: SystemTime,
+    now: impl FnOnce() -> SystemTime,
     answer: &mut Parts,
 ) {
-    let shown = || told.iter().filter(|told| !told.is_hidden);
+    let shown = || told.iter().filter_map(|told| Some((&told.name, told.numbers.as_ref()?)));
+    let all = || shown().map(|(_, numbers)| numbers);
     // Of several the one with the least left, and of such the one that takes longest.
-    let tightest = shown().min_by_key(|told| (told.remaining, Reverse(told.reset.or(MOST))));
+    let tightest = all().min_by_key(|told| (told.remaining, Reverse(told.reset.or(MOST))));
     let Some(tightest) = tightest else { return };
     // Who is sent elsewhere and told that nothing is left may wait before going there.
     let is_redirected = answer.status.is_redirection();
-    let tells = |told: &Told| !(is_redirected && told.remaining == 0);
+    let tells = |told: &Numbers| !(is_redirected && told.remaining == 0);
     let headers = &mut answer.headers;
     let reset = tightest.reset.map(seconds);
     match style {
         HeaderStyle::Off => {}
         HeaderStyle::XEpoch if tells(tightest) => {
-            let at = tightest.reset.map(|reset| epoch(now, reset));
+            let at = tightest.reset.map(|reset| epoch(now(), reset));
             write_three(headers, &X, tightest, at);
         }
         HeaderStyle::XDelta if tells(tightest) => write_three(headers, &X, tightest, reset),
@@ -107,21 +108,18 @@ pub(in crate::tower) fn write_headers(
             if tells(tightest) {
                 write_three(headers, &DRAFT_06, tightest, reset);
             }
-            append(headers, POLICY, joined(shown().map(unnamed_policy)));
+            append(headers, POLICY, joined(all().map(unnamed_policy)));
         }
         HeaderStyle::Draft07 => {
             if tells(tightest) {
                 write_dictionary(headers, tightest, reset);
             }
-            append(headers, POLICY, joined(shown().map(unnamed_policy)));
+            append(headers, POLICY, joined(all().map(unnamed_policy)));
         }
         HeaderStyle::Draft10 => {
             append(headers, POLICY, joined(shown().filter_map(named_policy)));
-            append(
-                headers,
-                RATE_LIMIT,
-                joined(shown().filter(|told| tells(told)).filter_map(named)),
-            );
+            let left = shown().filter(|(_, told)| tells(told)).filter_map(named);
+            append(headers, RATE_LIMIT, joined(left));
         }
     }
 }
@@ -130,7 +128,12 @@ pub(in crate::tower) fn write_headers(
 const MOST: Option<Duration> = Some(Duration::MAX);
 
 /// Three headers with a number each; unless a layer inside has told of less.
-fn write_three(headers: &mut HeaderMap, names: &[HeaderName; 3], told: &Told, reset: Option<u64>) {
+fn write_three(
+    headers: &mut HeaderMap,
+    names: &[HeaderName; 3],
+    told: &Numbers,
+    reset: Option<u64>,
+) {
     let number = |name| -> Option<u64> { headers.get(name)?.to_str().ok()?.parse().ok() };
     let inner = number(&names[1]).map(|remaining| (remaining, Reverse(number(&names[2]))));
     if inner.is_some_and(|inner| inner <= (told.remaining, Reverse(reset.or(Some(u64::MAX))))) {
@@ -146,7 +149,7 @@ fn write_three(headers: &mut HeaderMap, names: &[HeaderName; 3], told: &Told, re
 }
 
 /// The dictionary of draft 07; unless a layer inside has told of less.
-fn write_dictionary(headers: &mut HeaderMap, told: &Told, reset: Option<u64>) {
+fn write_dictionary(headers: &mut HeaderMap, told: &Numbers, reset: Option<u64>) {
     let inner = headers.get(RATE_LIMIT).and_then(|value| {
         let fields: Dictionary = Parser::new(value.as_bytes()).parse().ok()?;
         let Some(ListEntry::Item(item)) = fields.get(key_ref("remaining")) else { return None };
@@ -166,22 +169,22 @@ fn write_dictionary(headers: &mut HeaderMap, told: &Told, reset: Option<u64>) {
 }
 
 /// A quota by its number.
-fn unnamed_policy(told: &Told) -> String {
+fn unnamed_policy(told: &Numbers) -> String {
     let (limit, window) = told.policy;
     let item = ItemSerializer::new().bare_item(integer(limit));
     with(item, &[(key_ref("w"), window)])
 }
 
 /// A quota by its name.
-fn named_policy(told: &Told) -> Option<String> {
+fn named_policy((name, told): (&PolicyName, &Numbers)) -> Option<String> {
     let (limit, window) = told.policy;
-    let item = ItemSerializer::new().bare_item(StringRef::from_str(told.name.as_str()).ok()?);
+    let item = ItemSerializer::new().bare_item(StringRef::from_str(name.as_str()).ok()?);
     Some(with(item, &[(key_ref("q"), Some(limit)), (key_ref("w"), window)]))
 }
 
 /// What is left, by the quota's name.
-fn named(told: &Told) -> Option<String> {
-    let item = ItemSerializer::new().bare_item(StringRef::from_str(told.name.as_str()).ok()?);
+fn named((name, told): (&PolicyName, &Numbers)) -> Option<String> {
+    let item = ItemSerializer::new().bare_item(StringRef::from_str(name.as_str()).ok()?);
     let next = told.next.map(seconds);
     Some(with(item, &[(key_ref("r"), Some(told.remaining)), (key_ref("t"), next)]))
 }

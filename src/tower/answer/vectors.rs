@@ -6,8 +6,10 @@ use std::time::SystemTime;
 use http::response::Parts;
 use http::{Request, Response};
 
-use super::refusal::{lengthened, problem, retry_after, text};
-use super::{HeaderStyle, PolicyName, RetryAfter, Told, grpc, longest_wait, write_headers};
+use super::refusal::{lengthened, problem, retry_after, text, violated};
+use super::{
+    HeaderStyle, Numbers, PolicyName, RetryAfter, Told, grpc, longest_wait, write_headers,
+};
 use crate::algorithm::Algorithm;
 use crate::clock::Clock;
 use crate::decision::Decision;
@@ -20,7 +22,9 @@ const NOW: Duration = Duration::from_secs(1_700_000_000);
 
 /// A name, a quota, and what a limiter of it has said.
 fn told(name: &str, quota: Quota, decision: Decision) -> Told {
-    Told::of(PolicyName::new(name).unwrap(), &quota, decision, !decision.is_allowed())
+    let numbers = Some(Numbers::of(&quota, &decision));
+    let (is_violated, wait) = (!decision.is_allowed(), decision.retry_after());
+    Told { name: PolicyName::new(name).unwrap(), wait, is_violated, numbers }
 }
 
 fn limiter(quota: Quota, algorithm: Algorithm) -> Limiter {
@@ -37,7 +41,7 @@ fn last(quota: Quota, costs: &[u64]) -> Decision {
 /// The headers of a style, each as `name: value`, in an answer of 200.
 fn headers(style: HeaderStyle, told: &[Told]) -> Vec<String> {
     let (mut head, ()): (Parts, ()) = Response::new(()).into_parts();
-    write_headers(style, told, SystemTime::UNIX_EPOCH + NOW, &mut head);
+    write_headers(style, told, || SystemTime::UNIX_EPOCH + NOW, &mut head);
     let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
         format!("{name}: {}", value.to_str().unwrap())
     };
@@ -110,7 +114,7 @@ fn h10_to_h22_refusals_tell_when_to_come_back() {
     ];
     for (vector, quota, costs, wait, expected) in rows {
         let told = [told("default", quota, last(quota, costs))];
-        let now = SystemTime::UNIX_EPOCH + NOW;
+        let now = || SystemTime::UNIX_EPOCH + NOW;
         let value = longest_wait(&told).and_then(|wait| retry_after(RetryAfter::Delta, wait, now));
         assert_eq!(value.as_ref().map(|value| value.to_str().unwrap()), wait, "{vector}");
         assert_eq!(headers(Draft10, &told)[1], format!("ratelimit: {expected}"), "{vector}");
@@ -138,21 +142,21 @@ fn h11_to_h15_h42_h47_the_wait_is_rounded_up() {
         ("H47", Duration::from_millis(200), "1"),
     ];
     for (vector, wait, expected) in rows {
-        let value = retry_after(RetryAfter::Delta, wait, SystemTime::UNIX_EPOCH).unwrap();
+        let value = retry_after(RetryAfter::Delta, wait, || SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(value, expected, "{vector}");
     }
     let wait = Duration::from_millis(59_400);
-    let date = |now| retry_after(RetryAfter::Date, wait, SystemTime::UNIX_EPOCH + now).unwrap();
+    let date = |now| retry_after(RetryAfter::Date, wait, || SystemTime::UNIX_EPOCH + now).unwrap();
     assert_eq!(date(NOW), "Tue, 14 Nov 2023 22:14:20 GMT", "H14");
     let later = NOW + Duration::from_millis(700);
     assert_eq!(date(later), "Tue, 14 Nov 2023 22:14:21 GMT", "H15");
     // No wait or clock is too much for it.
     for form in [RetryAfter::Delta, RetryAfter::Date] {
-        assert!(retry_after(form, Duration::MAX, SystemTime::UNIX_EPOCH + NOW).is_some());
+        assert!(retry_after(form, Duration::MAX, || SystemTime::UNIX_EPOCH + NOW).is_some());
     }
     for random in [0, 1, u64::MAX / 2, u64::MAX] {
         let wait = lengthened(Duration::from_secs(60), 10, random);
-        let value = retry_after(RetryAfter::Delta, wait, SystemTime::UNIX_EPOCH).unwrap();
+        let value = retry_after(RetryAfter::Delta, wait, || SystemTime::UNIX_EPOCH).unwrap();
         let seconds: u64 = value.to_str().unwrap().parse().unwrap();
         assert!((60..=66).contains(&seconds), "H42: {seconds}");
     }
@@ -194,9 +198,9 @@ fn h24_to_h26_of_several_the_tightest_is_told_and_the_longest_wait() {
     };
     let refused = [refused("burst", 300), refused("daily", 42_100)];
     let wait = longest_wait(&refused).unwrap();
-    let value = retry_after(RetryAfter::Delta, wait, SystemTime::UNIX_EPOCH).unwrap();
+    let value = retry_after(RetryAfter::Delta, wait, || SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(value, "43", "H26");
-    let body: serde_json::Value = serde_json::from_slice(&problem(&refused)).unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&problem(violated(&refused))).unwrap();
     assert_eq!(body["violated-policies"], serde_json::json!(["burst", "daily"]), "H26");
 }
 
@@ -209,7 +213,8 @@ fn h28_to_h32_names_and_numbers_at_their_ends() {
     for name in ["größe", "two\nlines", ""] {
         assert!(PolicyName::new(name).is_err(), "H29: {name:?}");
     }
-    let huge = Told { policy: (u64::MAX, Some(u64::MAX)), ..told("huge", one, last(one, &[1])) };
+    let mut huge = told("huge", one, last(one, &[1]));
+    huge.numbers.as_mut().unwrap().policy = (u64::MAX, Some(u64::MAX));
     let policy = "ratelimit-policy: \"huge\";q=999999999999999;w=999999999999999";
     assert_eq!(headers(Draft10, &[huge])[0], policy, "H30");
 
@@ -223,10 +228,10 @@ fn h28_to_h32_names_and_numbers_at_their_ends() {
     let lower = Quota::per_minute(50);
     limiter.set_quota_at(lower, 40 * second).unwrap();
     let told = [told("default", lower, limiter.check_at(1, 40 * second))];
-    assert_eq!(told[0].remaining, 0, "H31");
+    assert_eq!(told[0].numbers.unwrap().remaining, 0, "H31");
     // The 31st token is of 15 s, and leaves sight at 75 s: a tick of the log later at the most.
     let wait = longest_wait(&told).unwrap();
-    let value = retry_after(RetryAfter::Delta, wait, SystemTime::UNIX_EPOCH).unwrap();
+    let value = retry_after(RetryAfter::Delta, wait, || SystemTime::UNIX_EPOCH).unwrap();
     assert!(value == "35" || value == "36", "H32: {value:?}");
 }
 
@@ -234,7 +239,7 @@ fn h28_to_h32_names_and_numbers_at_their_ends() {
 fn h39_problem_details() {
     let none = Quota::per_minute(0);
     let told = [told("default", none, last(none, &[1]))];
-    let body: serde_json::Value = serde_json::from_slice(&problem(&told)).unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&problem(violated(&told))).unwrap();
     let expected = serde_json::json!({
         "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
         "title": "Request cannot be satisfied as assigned quota has been exceeded",
