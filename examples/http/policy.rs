@@ -3,9 +3,8 @@
 
 use std::error::Error;
 
-use http::request::Parts;
 use ipnet::IpNet;
-use tollgate::tower::{Client, Forwarding, GateLayer, HeaderStyle, Key, Pick, Rule, Trust};
+use tollgate::tower::{Client, Forwarding, GateLayer, Head, HeaderStyle, Key, Pick, Rule, Trust};
 use tollgate::{KeyedLimiter, Permits, Quota};
 
 /// Who has been given an API key. A real server would ask its database, in a layer outside of the gate.
@@ -13,8 +12,8 @@ const API_KEYS: [&str; 2] = ["alice-1f9d", "bob-77c0"];
 
 /// The API key of a request, if it is one that was given out. Counting by any other would give whoever makes
 /// them up a fresh limit with each.
-fn api_key(parts: &Parts) -> Option<&str> {
-    let sent = parts.headers.get("x-api-key")?.to_str().ok()?;
+fn api_key<'a>(head: &Head<'a>) -> Option<&'a str> {
+    let sent = head.headers.get("x-api-key")?.to_str().ok()?;
     API_KEYS.into_iter().find(|&known| known == sent)
 }
 
@@ -26,12 +25,12 @@ pub(crate) fn gate(proxies: Vec<IpNet>) -> Result<GateLayer, Box<dyn Error>> {
     };
     let by_address = client.clone();
     let anonymous = Rule::new("anonymous", KeyedLimiter::new(Quota::per_second(5))?)?
-        .by(move |parts| api_key(parts).map_or_else(|| by_address.pick(parts), |_| Pick::Pass));
+        .by(move |head| api_key(head).map_or_else(|| by_address.pick(head), |_| Pick::Pass));
     let authenticated = Rule::new("authenticated", KeyedLimiter::new(Quota::per_second(50))?)?
-        .by(|parts| api_key(parts).map_or(Pick::Pass, |key| Pick::Count(Key::secret(key))));
+        .by(|head| api_key(head).map_or(Pick::Pass, |key| Pick::Count(Key::secret(key))));
     let failures = KeyedLimiter::builder(Quota::per_minute(5)).permits(Permits::new()).build()?;
     let log_in = Rule::new("log-in", failures)?
-        .only(|parts| parts.uri.path() == "/login")
+        .only(|head| head.uri.path() == "/login")
         .by_client(client)
         .count_failures()
         .hide_quota();
@@ -39,7 +38,7 @@ pub(crate) fn gate(proxies: Vec<IpNet>) -> Result<GateLayer, Box<dyn Error>> {
         .rule(anonymous)
         .rule(authenticated)
         .rule(log_in)
-        .skip(|parts| parts.uri.path() == "/health")
+        .skip(|head| head.uri.path() == "/health")
         .headers(HeaderStyle::Draft10)
         .tell_admitted()
         .build()?;

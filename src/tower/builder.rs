@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
-use http::request::Parts;
 
 use crate::tower::answer::{HeaderStyle, RetryAfter};
 use crate::tower::gate::{Shared, WithoutKey};
+use crate::tower::head::Head;
 use crate::tower::hold::Hold;
 use crate::tower::layer::GateLayer;
 use crate::tower::reply::{Format, Refusal, Replies};
-use crate::tower::rule::Rule;
+use crate::tower::rule::{Rule, Tests};
 use crate::wait::Sleeper;
 
 /// Makes a [`GateLayer`]: see [`GateLayer::builder`].
@@ -26,14 +26,14 @@ use crate::wait::Sleeper;
 ///     .rule(Rule::new("default", KeyedLimiter::new(Quota::per_minute(600).burst(50))?)?)
 ///     .headers(HeaderStyle::Draft10)
 ///     .tell_admitted()
-///     .skip(|parts| parts.uri.path() == "/health")
+///     .skip(|head| head.uri.path() == "/health")
 ///     .build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a builder does nothing until it is built"]
 pub struct GateBuilder {
     rules: Vec<Rule>,
-    skips: Vec<Arc<dyn Fn(&Parts) -> bool + Send + Sync>>,
+    skips: Vec<Arc<Tests>>,
     without_key: WithoutKey,
     replies: Replies,
     hold: Option<Hold>,
@@ -69,9 +69,12 @@ impl GateBuilder {
     ///
     /// ```
     /// # use tollgate::tower::GateLayer;
-    /// let builder = GateLayer::builder().skip(|parts| parts.uri.path() == "/health");
+    /// let builder = GateLayer::builder().skip(|head| head.uri.path() == "/health");
     /// ```
-    pub fn skip(mut self, skips: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> GateBuilder {
+    pub fn skip(
+        mut self,
+        skips: impl Fn(&Head<'_>) -> bool + Send + Sync + 'static,
+    ) -> GateBuilder {
         self.skips.push(Arc::new(skips));
         self
     }
@@ -159,7 +162,7 @@ impl GateBuilder {
     /// ```
     pub fn refuse_with(
         mut self,
-        respond: impl Fn(&Refusal<'_>, &Parts) -> Response<Bytes> + Send + Sync + 'static,
+        respond: impl Fn(&Refusal<'_>, &Head<'_>) -> Response<Bytes> + Send + Sync + 'static,
     ) -> GateBuilder {
         self.replies.format = Format::Own(Arc::new(respond));
         self

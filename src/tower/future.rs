@@ -13,6 +13,7 @@ use tower_service::Service;
 
 use crate::tower::body::GateBody;
 use crate::tower::gate::{Asked, Ending, Shared};
+use crate::tower::head::Head;
 
 /// What a request that waits comes to, and the request itself with the service that was ready for it.
 pub(super) struct Held<S, B> {
@@ -106,8 +107,8 @@ fn go_on<S: Service<Request<B>>, B>(held: Held<S, B>, waited: Asked) -> State<S,
     match waited {
         Ok(ending) => State::Serving { future: service.call(request), ending },
         Err(told) => {
-            let (parts, _) = request.into_parts();
-            State::Answered { answer: Some(shared.replies.refuse(&parts, &told)) }
+            let answer = shared.replies.refuse(&Head::from(&request), &told);
+            State::Answered { answer: Some(answer) }
         }
     }
 }

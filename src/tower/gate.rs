@@ -4,7 +4,6 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::request::Parts;
 use http::response::Parts as ResponseParts;
 use http::{Method, Response, header};
 use smallvec::SmallVec;
@@ -14,10 +13,11 @@ use crate::decision::Decision;
 use crate::joint::{Ask, check_all};
 use crate::settle::{DetachedPermit, Permit};
 use crate::tower::answer::{Told, longest_wait};
+use crate::tower::head::Head;
 use crate::tower::hold::{Hold, Slot};
 use crate::tower::key::Key;
-use crate::tower::reply::Replies;
-use crate::tower::rule::{Pick, Rule};
+use crate::tower::reply::{Replies, no_key};
+use crate::tower::rule::{Pick, Rule, Tests};
 
 /// What a gate does with a request for which a rule cannot tell whom to count it for, such as one without a
 /// peer's address.
@@ -40,12 +40,10 @@ pub enum WithoutKey {
     CountTogether,
 }
 
-type Skips = dyn Fn(&Parts) -> bool + Send + Sync;
-
 /// What all clones of a gate share.
 pub(super) struct Shared {
     pub(super) rules: Vec<Rule>,
-    pub(super) skips: Vec<Arc<Skips>>,
+    pub(super) skips: Vec<Arc<Tests>>,
     pub(super) without_key: WithoutKey,
     pub(super) replies: Replies,
     pub(super) hold: Option<Hold>,
@@ -94,33 +92,33 @@ struct Unsettled {
 }
 
 impl Shared {
-    pub(super) fn decide(self: &Arc<Shared>, parts: &Parts) -> Verdict {
-        if is_preflight(parts) || self.skips.iter().any(|skips| skips(parts)) {
+    pub(super) fn decide(self: &Arc<Shared>, head: &Head<'_>) -> Verdict {
+        if is_preflight(head) || self.skips.iter().any(|skips| skips(head)) {
             return Verdict::Pass(None);
         }
-        let Some(counts) = self.count(parts) else {
-            return Verdict::Answer(self.replies.no_key(parts));
+        let Some(counts) = self.count(head) else {
+            return Verdict::Answer(no_key(head));
         };
         if self.hold.is_some() && self.is_queue(&counts) {
-            return self.hold_or_refuse(parts, counts, None);
+            return self.hold_or_refuse(head, counts, None);
         }
         match self.ask(&counts) {
             Ok(ending) => Verdict::Pass(ending),
-            Err(told) => self.hold_or_refuse(parts, counts, Some(told)),
+            Err(told) => self.hold_or_refuse(head, counts, Some(told)),
         }
     }
 
     /// As what the rules count a request; `None` if that cannot be told.
-    fn count(&self, parts: &Parts) -> Option<Counts> {
+    fn count(&self, head: &Head<'_>) -> Option<Counts> {
         let mut counts = Counts::default();
         for (rule, one) in self.rules.iter().enumerate() {
-            let key = match (one.pick(parts), self.without_key) {
+            let key = match (one.pick(head), self.without_key) {
                 (Pick::Count(key), _) => key,
                 (Pick::Unknown, WithoutKey::Fail) if !one.is_shadow => return None,
                 (Pick::Unknown, WithoutKey::CountTogether) => Key::value("tollgate: no key"),
                 (Pick::Unknown | Pick::Pass, _) => continue,
             };
-            let counted = Counted { rule, key, cost: one.cost_of(parts) };
+            let counted = Counted { rule, key, cost: one.cost_of(head) };
             match one.is_shadow {
                 true => counts.shadows.push(counted),
                 false => counts.in_force.push(counted),
@@ -130,7 +128,7 @@ impl Shared {
     }
 
     /// Has a request wait, if it may: there is room, and a wait helps and is not too long.
-    fn hold_or_refuse(&self, parts: &Parts, counts: Counts, told: Option<Vec<Told>>) -> Verdict {
+    fn hold_or_refuse(&self, head: &Head<'_>, counts: Counts, told: Option<Vec<Told>>) -> Verdict {
         if let Some(hold) = &self.hold {
             let wait = told.as_ref().map_or(Some(Duration::ZERO), |told| longest_wait(told));
             let slot = wait.filter(|&wait| wait <= hold.max()).and_then(|_| hold.slot());
@@ -139,7 +137,7 @@ impl Shared {
             }
         }
         let told = told.unwrap_or_else(|| self.foreseen(&counts));
-        Verdict::Answer(self.replies.refuse(parts, &told))
+        Verdict::Answer(self.replies.refuse(head, &told))
     }
 
     /// Asks the rules in force: all of them admit, or none is charged. Those that only look on count what is
@@ -276,8 +274,8 @@ impl Drop for Unsettled {
 }
 
 /// Whether a browser asks whether it may ask.
-fn is_preflight(parts: &Parts) -> bool {
-    parts.method == Method::OPTIONS
-        && parts.headers.contains_key(header::ORIGIN)
-        && parts.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+fn is_preflight(head: &Head<'_>) -> bool {
+    head.method == Method::OPTIONS
+        && head.headers.contains_key(header::ORIGIN)
+        && head.headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }

@@ -4,11 +4,11 @@ use core::fmt;
 use core::hash::Hash;
 use std::sync::LazyLock;
 
-use http::request::Parts;
 use ipnet::IpNet;
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::hash::random_seed;
+use crate::tower::head::Head;
 
 /// What a rule counts by: a client, a user, a secret, a route, or several of them together.
 ///
@@ -133,17 +133,17 @@ impl fmt::Debug for Key {
 /// the feature `axum` for all.
 ///
 /// ```
-/// use tollgate::tower::route;
+/// use tollgate::tower::{Head, route};
 ///
-/// let (parts, ()) = http::Request::builder().uri("/nowhere").body(()).unwrap().into_parts();
-/// assert_eq!(route(&parts), "<unmatched>");
+/// let request = http::Request::builder().uri("/nowhere").body(()).unwrap();
+/// assert_eq!(route(&Head::from(&request)), "<unmatched>");
 /// ```
 #[must_use]
-pub fn route(parts: &Parts) -> &str {
+pub fn route<'a>(head: &Head<'a>) -> &'a str {
     #[cfg(feature = "axum")]
-    if let Some(path) = parts.extensions.get::<axum::extract::MatchedPath>() {
+    if let Some(path) = head.extensions.get::<axum::extract::MatchedPath>() {
         return path.as_str();
     }
-    let _ = parts;
+    let _ = head;
     "<unmatched>"
 }

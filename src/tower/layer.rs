@@ -18,6 +18,7 @@ use crate::tower::body::GateBody;
 use crate::tower::builder::GateBuilder;
 use crate::tower::future::{GateFuture, Held};
 use crate::tower::gate::{Shared, Verdict};
+use crate::tower::head::Head;
 use crate::tower::hold::wait;
 use crate::tower::rule::Rule;
 
@@ -123,12 +124,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> GateFuture<S, B> {
-        let (parts, body) = request.into_parts();
-        match self.shared.decide(&parts) {
-            Verdict::Pass(ending) => {
-                let future = self.inner.call(Request::from_parts(parts, body));
-                GateFuture::serving(future, ending)
-            }
+        match self.shared.decide(&Head::from(&request)) {
+            Verdict::Pass(ending) => GateFuture::serving(self.inner.call(request), ending),
             Verdict::Answer(answer) => GateFuture::answered(answer),
             Verdict::Hold(counts, slot) => {
                 // The one that was asked whether it is ready is the one that is called.
@@ -136,7 +133,6 @@ where
                 let service = mem::replace(&mut self.inner, next);
                 let shared = Arc::clone(&self.shared);
                 let wait = Box::pin(wait(Arc::clone(&shared), counts, slot));
-                let request = Request::from_parts(parts, body);
                 GateFuture::held(Held { wait, service, request, shared })
             }
         }

@@ -7,17 +7,21 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use http::request::Parts;
 use http::response::Parts as ResponseParts;
 use http::{HeaderValue, Method, Response, StatusCode};
 
-use crate::tower::answer::refusal::{lengthened, problem, retry_after, text, violated};
+use crate::tower::answer::refusal::{
+    lengthened, problem, retry_after, text, violated as violated_names,
+};
 use crate::tower::answer::{HeaderStyle, RetryAfter, Told, grpc, longest_wait, write_headers};
+use crate::tower::head::Head;
 
 /// What is told whom nothing can be told of.
 const NO_KEY: &str = "The rate limit cannot tell whom to count this request for: there is no peer address. \
     Serve with into_make_service_with_connect_info::<SocketAddr>() (axum), or put a SocketAddr into the \
     request's extensions.\n";
+
+type Responds = dyn Fn(&Refusal<'_>, &Head<'_>) -> Response<Bytes> + Send + Sync;
 
 /// What a gate refuses with.
 #[derive(Clone, Default)]
@@ -25,7 +29,7 @@ pub(super) enum Format {
     #[default]
     Problem,
     Text,
-    Own(Arc<dyn Fn(&Refusal<'_>, &Parts) -> Response<Bytes> + Send + Sync>),
+    Own(Arc<Responds>),
 }
 
 /// How a gate answers.
@@ -79,7 +83,7 @@ impl Refusal<'_> {
     /// }
     /// ```
     pub fn violated(&self) -> impl Iterator<Item = &str> {
-        violated(self.told)
+        violated_names(self.told)
     }
 }
 
@@ -96,57 +100,55 @@ impl Replies {
         }
     }
 
-    /// The answer to a request for which nobody can be told.
-    pub(super) fn no_key(&self, parts: &Parts) -> Response<Bytes> {
-        if grpc::is_grpc(parts) {
-            return grpc::answer(parts, grpc::INTERNAL, "rate%20limit:%20no%20peer%20address");
-        }
-        let mut answer = Response::new(body(parts, Bytes::from_static(NO_KEY.as_bytes())));
-        *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-        let text = HeaderValue::from_static("text/plain; charset=utf-8");
-        answer.headers_mut().insert(CONTENT_TYPE, text);
-        answer
-    }
-
     /// A refusal.
-    pub(super) fn refuse(&self, parts: &Parts, told: &[Told]) -> Response<Bytes> {
+    pub(super) fn refuse(&self, head: &Head<'_>, told: &[Told]) -> Response<Bytes> {
         let wait = longest_wait(told);
         let told_wait = match self.jitter {
             0 => wait,
             share => wait.map(|wait| lengthened(wait, share, RandomState::new().hash_one(0_u8))),
         };
-        if grpc::is_grpc(parts) {
-            return grpc::refuse(parts, told_wait);
+        if grpc::is_grpc(head) {
+            return grpc::refuse(head, told_wait);
         }
         let answer = match &self.format {
-            Format::Problem => plain(parts, "application/problem+json", self.problem(told)),
-            Format::Text => plain(parts, "text/plain; charset=utf-8", text(told_wait)),
-            Format::Own(respond) => respond(&Refusal { told, wait }, parts),
+            Format::Problem => plain(head, "application/problem+json", problem_of(told)),
+            Format::Text => plain(head, "text/plain; charset=utf-8", text(told_wait)),
+            Format::Own(respond) => respond(&Refusal { told, wait }, head),
         };
-        let (mut head, body) = answer.into_parts();
+        let (mut parts, body) = answer.into_parts();
         let value = told_wait.and_then(|wait| retry_after(self.retry_after, wait, SystemTime::now));
         if let Some(value) = value {
-            head.headers.entry(RETRY_AFTER).or_insert(value);
+            parts.headers.entry(RETRY_AFTER).or_insert(value);
         }
-        head.headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        write_headers(self.style, told, SystemTime::now, &mut head);
-        Response::from_parts(head, body)
-    }
-
-    /// Problem details: written anew only where several rules refuse.
-    fn problem(&self, told: &[Told]) -> Bytes {
-        let mut violated = told.iter().filter(|told| told.is_violated);
-        match (violated.next(), violated.next()) {
-            (Some(one), None) => one.name.problem(),
-            _ => {
-                problem(told.iter().filter(|told| told.is_violated).map(|told| told.name.as_str()))
-            }
-        }
+        parts.headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        write_headers(self.style, told, SystemTime::now, &mut parts);
+        Response::from_parts(parts, body)
     }
 }
 
-fn plain(parts: &Parts, content_type: &'static str, text: Bytes) -> Response<Bytes> {
-    let mut answer = Response::new(body(parts, text));
+/// The answer to a request for which nobody can be told.
+pub(super) fn no_key(head: &Head<'_>) -> Response<Bytes> {
+    if grpc::is_grpc(head) {
+        return grpc::answer(head, grpc::INTERNAL, "rate%20limit:%20no%20peer%20address");
+    }
+    let mut answer = Response::new(body(head, Bytes::from_static(NO_KEY.as_bytes())));
+    *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, text);
+    answer
+}
+
+/// Problem details: written anew only where several rules refuse.
+fn problem_of(told: &[Told]) -> Bytes {
+    let mut violated = told.iter().filter(|told| told.is_violated);
+    match (violated.next(), violated.next()) {
+        (Some(one), None) => one.name.problem(),
+        _ => problem(violated_names(told)),
+    }
+}
+
+fn plain(head: &Head<'_>, content_type: &'static str, text: Bytes) -> Response<Bytes> {
+    let mut answer = Response::new(body(head, text));
     *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     // For those of this and of what a style adds.
     answer.headers_mut().reserve(8);
@@ -155,6 +157,6 @@ fn plain(parts: &Parts, content_type: &'static str, text: Bytes) -> Response<Byt
 }
 
 /// What is asked for by HEAD has no body.
-fn body(parts: &Parts, text: Bytes) -> Bytes {
-    if parts.method == Method::HEAD { Bytes::new() } else { text }
+fn body(head: &Head<'_>, text: Bytes) -> Bytes {
+    if head.method == Method::HEAD { Bytes::new() } else { text }
 }

@@ -3,13 +3,13 @@
 use core::fmt;
 use std::sync::Arc;
 
-use http::request::Parts;
 use http::response::Parts as ResponseParts;
 
 use crate::algorithm::Algorithm;
 use crate::keyed::KeyedLimiter;
 use crate::tower::answer::{PolicyError, PolicyName};
 use crate::tower::client::Client;
+use crate::tower::head::Head;
 use crate::tower::key::Key;
 
 /// Whom a rule counts a request for.
@@ -61,8 +61,10 @@ impl Settle {
     }
 }
 
-type Picks = dyn Fn(&Parts) -> Pick + Send + Sync;
-type Costs = dyn Fn(&Parts) -> u64 + Send + Sync;
+type Picks = dyn Fn(&Head<'_>) -> Pick + Send + Sync;
+/// Whether something is so of a request.
+pub(super) type Tests = dyn Fn(&Head<'_>) -> bool + Send + Sync;
+type Costs = dyn Fn(&Head<'_>) -> u64 + Send + Sync;
 
 /// One limit of a gate: its name, its limiter, and which requests it counts, by what.
 ///
@@ -77,14 +79,14 @@ type Costs = dyn Fn(&Parts) -> u64 + Send + Sync;
 /// // Whoever has no API key: five a second by address.
 /// let client = Client::peer();
 /// let anonymous = Rule::new("anonymous", KeyedLimiter::new(Quota::per_second(5))?)?
-///     .by(move |parts| match parts.headers.contains_key("x-api-key") {
+///     .by(move |head| match head.headers.contains_key("x-api-key") {
 ///         true => Pick::Pass,
-///         false => client.pick(parts),
+///         false => client.pick(head),
 ///     });
 /// // A log-in: five failures a minute by address.
 /// let logins = KeyedLimiter::builder(Quota::per_minute(5)).permits(Default::default()).build()?;
 /// let logins = Rule::new("log-in", logins)?
-///     .only(|parts| parts.uri.path() == "/login")
+///     .only(|head| head.uri.path() == "/login")
 ///     .count_failures()
 ///     .hide_quota();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -95,7 +97,7 @@ pub struct Rule {
     pub(super) name: PolicyName,
     pub(super) limiter: Arc<KeyedLimiter<Key>>,
     picks: Arc<Picks>,
-    only: Option<Arc<dyn Fn(&Parts) -> bool + Send + Sync>>,
+    only: Option<Arc<Tests>>,
     costs: Option<Arc<Costs>>,
     pub(super) settle: Settle,
     pub(super) is_shadow: bool,
@@ -134,7 +136,7 @@ impl Rule {
         Rule {
             name,
             limiter,
-            picks: Arc::new(move |parts| client.pick(parts)),
+            picks: Arc::new(move |head| client.pick(head)),
             only: None,
             costs: None,
             settle: Settle::Stays,
@@ -153,7 +155,7 @@ impl Rule {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn by_client(self, client: Client) -> Rule {
-        self.by(move |parts| client.pick(parts))
+        self.by(move |head| client.pick(head))
     }
 
     /// Counts by whatever a function finds in a request. It is called once a request; it should not block.
@@ -166,12 +168,12 @@ impl Rule {
     /// struct User(u64);
     ///
     /// let rule = Rule::new("users", KeyedLimiter::new(Quota::per_second(50))?)?;
-    /// let by_user = rule.by(|parts| {
-    ///     parts.extensions.get::<User>().map_or(Pick::Pass, |user| Pick::Count(Key::user(user.0)))
+    /// let by_user = rule.by(|head| {
+    ///     head.extensions.get::<User>().map_or(Pick::Pass, |user| Pick::Count(Key::user(user.0)))
     /// });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn by(self, picks: impl Fn(&Parts) -> Pick + Send + Sync + 'static) -> Rule {
+    pub fn by(self, picks: impl Fn(&Head<'_>) -> Pick + Send + Sync + 'static) -> Rule {
         Rule { picks: Arc::new(picks), ..self }
     }
 
@@ -181,10 +183,10 @@ impl Rule {
     /// # use tollgate::tower::Rule;
     /// # use tollgate::{KeyedLimiter, Quota};
     /// let rule = Rule::new("search", KeyedLimiter::new(Quota::per_second(5))?)?;
-    /// let search = rule.only(|parts| parts.uri.path().starts_with("/search"));
+    /// let search = rule.only(|head| head.uri.path().starts_with("/search"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn only(self, is_counted: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Rule {
+    pub fn only(self, is_counted: impl Fn(&Head<'_>) -> bool + Send + Sync + 'static) -> Rule {
         Rule { only: Some(Arc::new(is_counted)), ..self }
     }
 
@@ -194,10 +196,10 @@ impl Rule {
     /// # use tollgate::tower::Rule;
     /// # use tollgate::{KeyedLimiter, Quota};
     /// let rule = Rule::new("default", KeyedLimiter::new(Quota::per_second(50))?)?;
-    /// let by_method = rule.cost(|parts| if parts.method == http::Method::POST { 10 } else { 1 });
+    /// let by_method = rule.cost(|head| if head.method == http::Method::POST { 10 } else { 1 });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn cost(self, costs: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Rule {
+    pub fn cost(self, costs: impl Fn(&Head<'_>) -> u64 + Send + Sync + 'static) -> Rule {
         Rule { costs: Some(Arc::new(costs)), ..self }
     }
 
@@ -290,16 +292,16 @@ impl Rule {
     }
 
     /// Whom it counts a request for.
-    pub(super) fn pick(&self, parts: &Parts) -> Pick {
+    pub(super) fn pick(&self, head: &Head<'_>) -> Pick {
         match &self.only {
-            Some(only) if !only(parts) => Pick::Pass,
-            _ => (self.picks)(parts),
+            Some(only) if !only(head) => Pick::Pass,
+            _ => (self.picks)(head),
         }
     }
 
     /// What a request costs.
-    pub(super) fn cost_of(&self, parts: &Parts) -> u64 {
-        self.costs.as_ref().map_or(1, |costs| costs(parts))
+    pub(super) fn cost_of(&self, head: &Head<'_>) -> u64 {
+        self.costs.as_ref().map_or(1, |costs| costs(head))
     }
 
     /// Whether its charges are settled by the answer.

@@ -286,7 +286,7 @@ async fn b20_h50_who_is_skipped_is_not_counted() {
     let rule = Rule::new("default", limiter(Quota::per_hour(1))).unwrap();
     let gate = GateLayer::builder()
         .rule(rule)
-        .skip(|parts| parts.uri.path() == "/health")
+        .skip(|head| head.uri.path() == "/health")
         .headers(HeaderStyle::XEpoch)
         .tell_admitted();
     let app = Router::new().fallback(|| async {}).layer(gate.build().unwrap());
@@ -318,9 +318,9 @@ async fn i1_i2_users_are_no_addresses() {
     struct User(&'static str);
 
     let client = tollgate::tower::Client::peer();
-    let rule = Rule::new("default", limiter(Quota::per_hour(1))).unwrap().by(move |parts| {
-        let user = parts.extensions.get::<User>();
-        user.map_or_else(|| client.pick(parts), |user| Pick::Count(Key::user(user.0)))
+    let rule = Rule::new("default", limiter(Quota::per_hour(1))).unwrap().by(move |head| {
+        let user = head.extensions.get::<User>();
+        user.map_or_else(|| client.pick(head), |user| Pick::Count(Key::user(user.0)))
     });
     let gate = GateLayer::builder().rule(rule).build().unwrap();
     let app = Router::new().route("/", get(|| async {})).layer(gate);
@@ -336,7 +336,7 @@ async fn i1_i2_users_are_no_addresses() {
     assert_ne!(Key::user("192.0.2.1"), Key::network("192.0.2.1/32".parse().unwrap()));
 }
 
-/// I3, I7. Keys show nothing of what they are made from, and parts do not run together.
+/// I3, I7. Keys show nothing of what they are made from, and head do not run together.
 #[test]
 fn i3_i7_keys_are_redacted_and_unambiguous() {
     let shown = format!("{:?}", Key::secret("secret"));
@@ -350,9 +350,9 @@ fn i3_i7_keys_are_redacted_and_unambiguous() {
 #[tokio::test]
 async fn i4_unverified_api_keys_do_not_help() {
     let client = tollgate::tower::Client::peer();
-    let rule = Rule::new("default", limiter(Quota::per_hour(5))).unwrap().by(move |parts| {
-        let known = parts.headers.get("x-api-key").filter(|key| *key == "known");
-        known.map_or_else(|| client.pick(parts), |key| Pick::Count(Key::secret(key)))
+    let rule = Rule::new("default", limiter(Quota::per_hour(5))).unwrap().by(move |head| {
+        let known = head.headers.get("x-api-key").filter(|key| *key == "known");
+        known.map_or_else(|| client.pick(head), |key| Pick::Count(Key::secret(key)))
     });
     let gate = GateLayer::builder().rule(rule).build().unwrap();
     let app = Router::new().route("/", get(|| async {})).layer(gate);
@@ -370,9 +370,9 @@ async fn i4_unverified_api_keys_do_not_help() {
 async fn i5_i6_i9_routes_are_counted_by_their_pattern() {
     let client = tollgate::tower::Client::peer();
     let rule =
-        Rule::new("route", limiter(Quota::per_hour(2))).unwrap().by(move |parts| {
-            match client.pick(parts) {
-                Pick::Count(key) => Pick::Count(key.and(route(parts))),
+        Rule::new("route", limiter(Quota::per_hour(2))).unwrap().by(move |head| {
+            match client.pick(head) {
+                Pick::Count(key) => Pick::Count(key.and(route(head))),
                 pick => pick,
             }
         });

@@ -8,8 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
-use http::request::Parts;
 use http::{HeaderValue, Response};
+
+use crate::tower::head::Head;
 
 /// Codes of gRPC.
 pub(in crate::tower) const RESOURCE_EXHAUSTED: u8 = 8;
@@ -19,8 +20,8 @@ const MESSAGE: &str = "rate limit exceeded";
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
 /// Whether a request is one of gRPC, by its content type.
-pub(in crate::tower) fn is_grpc(parts: &Parts) -> bool {
-    let content_type = parts.headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
+pub(in crate::tower) fn is_grpc(head: &Head<'_>) -> bool {
+    let content_type = head.headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
     let (is_grpc, rest) = match content_type.split_at_checked("application/grpc".len()) {
         Some((start, rest)) => (start.eq_ignore_ascii_case(b"application/grpc"), rest),
         None => (false, &[][..]),
@@ -30,10 +31,14 @@ pub(in crate::tower) fn is_grpc(parts: &Parts) -> bool {
 }
 
 /// An answer of this code and no body; `message` is percent-encoded.
-pub(in crate::tower) fn answer(parts: &Parts, code: u8, message: &'static str) -> Response<Bytes> {
+pub(in crate::tower) fn answer(
+    head: &Head<'_>,
+    code: u8,
+    message: &'static str,
+) -> Response<Bytes> {
     let mut answer = Response::new(Bytes::new());
     let headers = answer.headers_mut();
-    let content_type = parts.headers.get(CONTENT_TYPE).cloned();
+    let content_type = head.headers.get(CONTENT_TYPE).cloned();
     // A client of gRPC-Web takes no other.
     let content_type =
         content_type.filter(|value| value.as_bytes().len() > 16 && value.as_bytes()[16] == b'-');
@@ -45,8 +50,8 @@ pub(in crate::tower) fn answer(parts: &Parts, code: u8, message: &'static str) -
 }
 
 /// A refusal: `RESOURCE_EXHAUSTED`, and when to come back, if ever.
-pub(in crate::tower) fn refuse(parts: &Parts, wait: Option<Duration>) -> Response<Bytes> {
-    let mut answer = answer(parts, RESOURCE_EXHAUSTED, "rate%20limit%20exceeded");
+pub(in crate::tower) fn refuse(head: &Head<'_>, wait: Option<Duration>) -> Response<Bytes> {
+    let mut answer = answer(head, RESOURCE_EXHAUSTED, "rate%20limit%20exceeded");
     let headers = answer.headers_mut();
     let Some(wait) = wait else {
         // A negative pushback: do not try again.

@@ -80,13 +80,13 @@ fn policy(quota: &Quota) -> (u64, Option<u64>) {
     let (limit, burst, period) = (quota.limit(), quota.burst_size(), quota.period());
     let whole = |nanos: u128| {
         let seconds = u64::try_from(nanos / 1_000_000_000).ok()?;
-        (nanos % 1_000_000_000 == 0 && seconds > 0).then_some(seconds)
+        (nanos.is_multiple_of(1_000_000_000) && seconds > 0).then_some(seconds)
     };
     if burst <= limit || limit == 0 {
         return (limit, whole(period.as_nanos()));
     }
     let nanos = period.as_nanos().checked_mul(burst.into());
-    let exact = nanos.filter(|nanos| nanos % u128::from(limit) == 0);
+    let exact = nanos.filter(|nanos| nanos.is_multiple_of(limit.into()));
     (burst, exact.and_then(|nanos| whole(nanos / u128::from(limit))))
 }
 

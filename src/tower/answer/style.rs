@@ -97,13 +97,12 @@ pub(in crate::tower) fn write_headers(
     let headers = &mut answer.headers;
     let reset = tightest.reset.map(seconds);
     match style {
-        HeaderStyle::Off => {}
         HeaderStyle::XEpoch if tells(tightest) => {
             let at = tightest.reset.map(|reset| epoch(now(), reset));
             write_three(headers, &X, tightest, at);
         }
         HeaderStyle::XDelta if tells(tightest) => write_three(headers, &X, tightest, reset),
-        HeaderStyle::XEpoch | HeaderStyle::XDelta => {}
+        HeaderStyle::Off | HeaderStyle::XEpoch | HeaderStyle::XDelta => {}
         HeaderStyle::Draft06 => {
             if tells(tightest) {
                 write_three(headers, &DRAFT_06, tightest, reset);

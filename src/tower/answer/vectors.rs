@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::decision::Decision;
 use crate::limiter::Limiter;
 use crate::quota::Quota;
+use crate::tower::head::Head;
 
 use HeaderStyle::{Draft06, Draft07, Draft10, XDelta, XEpoch};
 
@@ -270,7 +271,7 @@ fn h49_draft_07_tells_no_two_quotas_of_one_limit_apart() {
 
 fn grpc_refusal(wait: Option<Duration>) -> Response<bytes::Bytes> {
     let request = Request::builder().header("content-type", "application/grpc").body(()).unwrap();
-    grpc::refuse(&request.into_parts().0, wait)
+    grpc::refuse(&Head::from(&request), wait)
 }
 
 fn value<'a>(answer: &'a Response<bytes::Bytes>, name: &str) -> Option<&'a str> {

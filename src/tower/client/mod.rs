@@ -20,9 +20,9 @@ pub use forwarded::Forwarding;
 pub use trust::Trust;
 
 use http::Extensions;
-use http::request::Parts;
 use ipnet::IpNet;
 
+use crate::tower::head::Head;
 use crate::tower::key::Key;
 use crate::tower::rule::Pick;
 use address::canonical;
@@ -34,7 +34,7 @@ use address::canonical;
 /// address, as nobody gets less; IPv4 addresses in the form of IPv6 are IPv4.
 ///
 /// ```
-/// use tollgate::tower::{Client, Forwarding, Trust};
+/// use tollgate::tower::{Client, Forwarding, Head, Trust};
 ///
 /// let peer = Client::peer().ipv6_prefix(56)?;
 /// // Behind proxies in 10.0.0.0/8, that add to X-Forwarded-For.
@@ -58,12 +58,11 @@ impl Client {
     ///
     /// ```
     /// use std::net::SocketAddr;
-    /// use tollgate::tower::Client;
+    /// use tollgate::tower::{Client, Head};
     ///
     /// let peer = SocketAddr::from(([192, 0, 2, 1], 50_000));
     /// let request = http::Request::builder().extension(peer).body(())?;
-    /// let (parts, ()) = request.into_parts();
-    /// assert_eq!(Client::peer().address(&parts), Some(peer.ip()));
+    /// assert_eq!(Client::peer().address(&Head::from(&request)), Some(peer.ip()));
     /// # Ok::<(), http::Error>(())
     /// ```
     pub fn peer() -> Client {
@@ -74,7 +73,7 @@ impl Client {
     ///
     /// ```
     /// # use std::net::SocketAddr;
-    /// # use tollgate::tower::{Client, Forwarding, Trust};
+    /// # use tollgate::tower::{Client, Forwarding, Head, Trust};
     /// let trust = Trust::proxies(["10.0.0.0/8".parse()?]);
     /// let client = Client::behind(Forwarding::XForwardedFor, trust);
     /// let request = http::Request::builder()
@@ -82,8 +81,7 @@ impl Client {
     ///     // What stands left was written by the client.
     ///     .header("x-forwarded-for", "1.2.3.4, 192.0.2.1")
     ///     .body(())?;
-    /// let (parts, ()) = request.into_parts();
-    /// assert_eq!(client.address(&parts), Some([192, 0, 2, 1].into()));
+    /// assert_eq!(client.address(&Head::from(&request)), Some([192, 0, 2, 1].into()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn behind(forwarding: Forwarding, trust: Trust) -> Client {
@@ -95,7 +93,7 @@ impl Client {
     ///
     /// ```
     /// # use std::net::IpAddr;
-    /// # use tollgate::tower::Client;
+    /// # use tollgate::tower::{Client, Head};
     /// #[derive(Clone)]
     /// struct Connection(IpAddr);
     ///
@@ -149,18 +147,18 @@ impl Client {
     /// The client's whole address; `None` if nobody knows who is connected.
     ///
     /// ```
-    /// # use tollgate::tower::Client;
-    /// let (parts, ()) = http::Request::new(()).into_parts();
-    /// assert_eq!(Client::peer().address(&parts), None);
+    /// # use tollgate::tower::{Client, Head};
+    /// let request = http::Request::new(());
+    /// assert_eq!(Client::peer().address(&Head::from(&request)), None);
     /// ```
     #[must_use]
-    pub fn address(&self, parts: &Parts) -> Option<IpAddr> {
-        let extensions = &parts.extensions;
+    pub fn address(&self, head: &Head<'_>) -> Option<IpAddr> {
+        let extensions = head.extensions;
         let own = self.peer_by.and_then(|find| find(extensions));
         let peer = own.or_else(|| peer::of(extensions)).map(canonical);
         match self.behind.as_deref() {
             None => peer,
-            Some((forwarding, trust)) => forwarded::client(forwarding, trust, peer, &parts.headers),
+            Some((forwarding, trust)) => forwarded::client(forwarding, trust, peer, head.headers),
         }
     }
 
@@ -168,15 +166,15 @@ impl Client {
     ///
     /// ```
     /// # use std::net::IpAddr;
-    /// # use tollgate::tower::Client;
+    /// # use tollgate::tower::{Client, Head};
     /// let address: IpAddr = "2001:db8:abcd:12::1".parse()?;
-    /// let (parts, ()) = http::Request::builder().extension(address).body(())?.into_parts();
-    /// assert_eq!(Client::peer().network(&parts), Some("2001:db8:abcd:12::/64".parse()?));
+    /// let request = http::Request::builder().extension(address).body(())?;
+    /// assert_eq!(Client::peer().network(&Head::from(&request)), Some("2001:db8:abcd:12::/64".parse()?));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn network(&self, parts: &Parts) -> Option<IpNet> {
-        let address = self.address(parts)?;
+    pub fn network(&self, head: &Head<'_>) -> Option<IpNet> {
+        let address = self.address(head)?;
         let prefix = if address.is_ipv4() { self.ipv4_prefix } else { self.ipv6_prefix };
         Some(IpNet::new(address, prefix).ok()?.trunc())
     }
@@ -184,13 +182,13 @@ impl Client {
     /// Counts for the client's network: what [`Rule::by_client`](crate::tower::Rule::by_client) does.
     ///
     /// ```
-    /// # use tollgate::tower::{Client, Pick};
-    /// let (parts, ()) = http::Request::new(()).into_parts();
-    /// assert_eq!(Client::peer().pick(&parts), Pick::Unknown);
+    /// # use tollgate::tower::{Client, Head, Pick};
+    /// let request = http::Request::new(());
+    /// assert_eq!(Client::peer().pick(&Head::from(&request)), Pick::Unknown);
     /// ```
     #[must_use]
-    pub fn pick(&self, parts: &Parts) -> Pick {
-        self.network(parts).map_or(Pick::Unknown, |network| Pick::Count(Key::network(network)))
+    pub fn pick(&self, head: &Head<'_>) -> Pick {
+        self.network(head).map_or(Pick::Unknown, |network| Pick::Count(Key::network(network)))
     }
 }
 

@@ -29,12 +29,14 @@ fn of_axum(_: &Extensions) -> Option<IpAddr> {
 
 #[cfg(feature = "tonic")]
 fn of_tonic(extensions: &Extensions) -> Option<IpAddr> {
+    use tonic::metadata::MetadataMap;
     use tonic::transport::server::TcpConnectInfo;
 
     let plain = extensions.get::<TcpConnectInfo>().and_then(TcpConnectInfo::remote_addr);
     let of_tls = || {
         // Its type is there only with tonic's own features for TLS; a request of tonic's knows it.
-        tonic::Request::from_parts(Default::default(), extensions.clone(), ()).remote_addr()
+        let metadata = MetadataMap::default();
+        tonic::Request::from_parts(metadata, extensions.clone(), ()).remote_addr()
     };
     plain.or_else(of_tls).map(|peer| peer.ip())
 }
