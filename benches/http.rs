@@ -39,8 +39,13 @@ async fn hello<B>(_: Request<B>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from_static(b"hello"))))
 }
 
-fn gate(limit: u64) -> GateLayer {
-    GateLayer::new(Quota::per_second(limit)).unwrap()
+fn gate(kind: Kind) -> GateLayer {
+    let quota = match kind {
+        // Used up by its first request, but for one an hour.
+        Kind::Refuses => Quota::per_hour(1),
+        Kind::Plain | Kind::Admits => Quota::per_second(1_000_000_000),
+    };
+    GateLayer::new(quota).unwrap()
 }
 
 /// A server in a thread of its own.
@@ -52,10 +57,7 @@ fn serve(kind: Kind) -> SocketAddr {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = TcpListener::from_std(listener).unwrap();
-            let layer = gate(match kind {
-                Kind::Refuses => 0,
-                Kind::Plain | Kind::Admits => 1_000_000_000,
-            });
+            let layer = gate(kind);
             while let Ok((stream, peer)) = listener.accept().await {
                 stream.set_nodelay(true).unwrap();
                 let layer = layer.clone();

@@ -64,14 +64,14 @@ pub(super) struct Counts {
     shadows: Vec<Counted>,
 }
 
-/// What becomes of a request.
+/// What becomes of a request. Small, as most go on.
 pub(super) enum Verdict {
     /// It goes on; with what is left to be done when its answer is there.
     Pass(Option<Box<Ending>>),
     /// It is answered here.
-    Answer(Response<Bytes>),
+    Answer(Box<Response<Bytes>>),
     /// It waits, for what it is counted as.
-    Hold(Counts, Slot),
+    Hold(Box<(Counts, Slot)>),
 }
 
 /// What the rules in force have said: they admit, or refuse.
@@ -97,7 +97,7 @@ impl Shared {
             return Verdict::Pass(None);
         }
         let Some(counts) = self.count(head) else {
-            return Verdict::Answer(no_key(head));
+            return Verdict::Answer(Box::new(no_key(head)));
         };
         if self.hold.is_some() && self.is_queue(&counts) {
             return self.hold_or_refuse(head, counts, None);
@@ -109,6 +109,7 @@ impl Shared {
     }
 
     /// As what the rules count a request; `None` if that cannot be told.
+    #[inline]
     fn count(&self, head: &Head<'_>) -> Option<Counts> {
         let mut counts = Counts::default();
         for (rule, one) in self.rules.iter().enumerate() {
@@ -128,16 +129,17 @@ impl Shared {
     }
 
     /// Has a request wait, if it may: there is room, and a wait helps and is not too long.
+    #[inline(never)]
     fn hold_or_refuse(&self, head: &Head<'_>, counts: Counts, told: Option<Vec<Told>>) -> Verdict {
         if let Some(hold) = &self.hold {
             let wait = told.as_ref().map_or(Some(Duration::ZERO), |told| longest_wait(told));
             let slot = wait.filter(|&wait| wait <= hold.max()).and_then(|_| hold.slot());
             if let Some(slot) = slot {
-                return Verdict::Hold(counts, slot);
+                return Verdict::Hold(Box::new((counts, slot)));
             }
         }
         let told = told.unwrap_or_else(|| self.foreseen(&counts));
-        Verdict::Answer(self.replies.refuse(head, &told))
+        Verdict::Answer(Box::new(self.replies.refuse(head, &told)))
     }
 
     /// Asks the rules in force: all of them admit, or none is charged. Those that only look on count what is
@@ -152,15 +154,22 @@ impl Shared {
         Ok(ending)
     }
 
+    #[inline]
     fn ask_one(self: &Arc<Shared>, one: Counted) -> Asked {
         let rule = &self.rules[one.rule];
         let decision = rule.limiter.check_n(&one.key, one.cost);
-        let told = |is_violated| vec![self.told(rule, &decision, is_violated)];
-        match decision.is_allowed() {
-            true if self.replies.tells_admitted() => Ok(self.ending(told(false), Vec::new())),
-            true => Ok(None),
-            false => Err(told(true)),
+        if decision.is_allowed() && !self.replies.tells_admitted() {
+            return Ok(None);
         }
+        self.tell(rule, decision)
+    }
+
+    /// Apart, so that of a decision that nothing is told of no more is written than whether it admits.
+    #[inline(never)]
+    fn tell(self: &Arc<Shared>, rule: &Rule, decision: Decision) -> Asked {
+        let is_allowed = decision.is_allowed();
+        let told = vec![self.told(rule, &decision, !is_allowed)];
+        if is_allowed { Ok(self.ending(told, Vec::new())) } else { Err(told) }
     }
 
     #[inline(never)]

@@ -1,7 +1,8 @@
 //! What a rule counts by.
 
 use core::fmt;
-use core::hash::Hash;
+use core::hash::{Hash, Hasher};
+use core::net::IpAddr;
 use std::sync::LazyLock;
 
 use ipnet::IpNet;
@@ -25,18 +26,31 @@ use crate::tower::head::Head;
 /// assert_ne!(Key::user("a:b").and("c"), Key::user("a").and("b:c"));
 /// assert!(!format!("{:?}", Key::secret("abc")).contains("abc"));
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Key(Of);
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// A [`Kind`]; of a network with its prefix in the bits above.
+    kind: u64,
+    bits: [u64; 2],
+}
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Of {
+/// What a key is made from.
+#[derive(Clone, Copy)]
+enum Kind {
     Everyone,
-    // As it is: a limiter hashes it anyway, and nothing else reads it.
-    Network(IpNet),
-    User([u64; 2]),
-    Secret([u64; 2]),
-    Value([u64; 2]),
-    Both([u64; 2]),
+    Ipv4,
+    Ipv6,
+    User,
+    Secret,
+    Value,
+    Both,
+}
+
+/// Three words at once: what derives would hash them one by one, with their number.
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.kind);
+        state.write_u128(u128::from(self.bits[0]) << 64 | u128::from(self.bits[1]));
+    }
 }
 
 /// The secret of the process.
@@ -51,6 +65,10 @@ fn hashed(value: impl Hash) -> [u64; 2] {
 }
 
 impl Key {
+    fn of(kind: Kind, value: impl Hash) -> Key {
+        Key { kind: kind as u64, bits: hashed(value) }
+    }
+
     /// One key for all requests: a limit on the whole service.
     ///
     /// ```
@@ -59,7 +77,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn everyone() -> Key {
-        Key(Of::Everyone)
+        Key { kind: Kind::Everyone as u64, bits: [0; 2] }
     }
 
     /// The network of a client: see [`Client::network`](crate::tower::Client::network).
@@ -72,7 +90,13 @@ impl Key {
     /// ```
     #[must_use]
     pub fn network(network: IpNet) -> Key {
-        Key(Of::Network(network))
+        // As it is: a limiter hashes it anyway, and nothing else reads it.
+        let (kind, address) = match network.network() {
+            IpAddr::V4(address) => (Kind::Ipv4, u128::from(address.to_bits())),
+            IpAddr::V6(address) => (Kind::Ipv6, address.to_bits()),
+        };
+        let kind = kind as u64 | u64::from(network.prefix_len()) << 8;
+        Key { kind, bits: [(address >> 64) as u64, address as u64] }
     }
 
     /// A user who has been authenticated.
@@ -84,7 +108,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn user(id: impl Hash) -> Key {
-        Key(Of::User(hashed(id)))
+        Key::of(Kind::User, id)
     }
 
     /// An API key, a session cookie, a token. Only of one that has been verified: who may send any other gets a
@@ -96,7 +120,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn secret(secret: impl AsRef<[u8]>) -> Key {
-        Key(Of::Secret(hashed(secret.as_ref())))
+        Key::of(Kind::Secret, secret.as_ref())
     }
 
     /// Anything else that can be hashed.
@@ -107,7 +131,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn value(value: impl Hash) -> Key {
-        Key(Of::Value(hashed(value)))
+        Key::of(Kind::Value, value)
     }
 
     /// This key and something besides, such as a [`route`]: another key for each pair.
@@ -118,7 +142,7 @@ impl Key {
     /// ```
     #[must_use]
     pub fn and(self, other: impl Hash) -> Key {
-        Key(Of::Both(hashed((self, other))))
+        Key::of(Kind::Both, (self, other))
     }
 }
 

@@ -127,7 +127,8 @@ where
         match self.shared.decide(&Head::from(&request)) {
             Verdict::Pass(ending) => GateFuture::serving(self.inner.call(request), ending),
             Verdict::Answer(answer) => GateFuture::answered(answer),
-            Verdict::Hold(counts, slot) => {
+            Verdict::Hold(held) => {
+                let (counts, slot) = *held;
                 // The one that was asked whether it is ready is the one that is called.
                 let next = self.inner.clone();
                 let service = mem::replace(&mut self.inner, next);

@@ -176,7 +176,7 @@ impl Client {
     pub fn network(&self, head: &Head<'_>) -> Option<IpNet> {
         let address = self.address(head)?;
         let prefix = if address.is_ipv4() { self.ipv4_prefix } else { self.ipv6_prefix };
-        Some(IpNet::new(address, prefix).ok()?.trunc())
+        IpNet::new(address, prefix).ok().map(|network| network.trunc())
     }
 
     /// Counts for the client's network: what [`Rule::by_client`](crate::tower::Rule::by_client) does.
