@@ -34,7 +34,7 @@ nginx -v 2>&1
 wrk -v 2>&1 | head -n 1 || true
 
 say "servers"
-cargo build --locked --release --features axum --example server
+cargo build --locked --release --all-features --example server
 server=${CARGO_TARGET_DIR:-target}/release/examples/server
 "$server" --listen "$direct" >"$work/direct.log" &
 "$server" --listen "$behind" --proxy 127.0.0.1/32 >"$work/behind.log" &

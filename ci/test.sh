@@ -13,39 +13,37 @@ cargo fmt --all --check
 
 step "lints"
 cargo clippy --locked --all-targets -- -D warnings
+cargo clippy --locked --all-targets --all-features -- -D warnings
+cargo check --locked --features tower
 
 step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --all-features
 
 step "unit, property and table tests"
-cargo test --locked --release --lib --tests --examples
-
-step "the same with every feature"
-cargo clippy --locked --all-targets --all-features -- -D warnings
-cargo test --locked --release --all-features --test it waiting
+cargo test --locked --release --all-features --lib --tests --examples
 
 step "documentation tests"
 cargo test --locked --release --all-features --doc
 
 step "examples"
-cargo run --locked --release --quiet --example quickstart
-cargo run --locked --release --quiet --example scenarios -- tests/data/scenarios.jsonl
-cargo run --locked --release --quiet --example compose
-cargo run --locked --release --quiet --example settle
-cargo run --locked --release --quiet --example hot
-cargo run --locked --release --quiet --example waiting
-cargo run --locked --release --quiet --features tokio --example waiting_async
-cargo run --locked --release --quiet --example replay -- --verify --requests 50000
-cargo run --locked --release --quiet --example replay -- --requests 1000000
+cargo run --locked --release --quiet --all-features --example quickstart
+cargo run --locked --release --quiet --all-features --example scenarios -- tests/data/scenarios.jsonl
+cargo run --locked --release --quiet --all-features --example compose
+cargo run --locked --release --quiet --all-features --example settle
+cargo run --locked --release --quiet --all-features --example hot
+cargo run --locked --release --quiet --all-features --example waiting
+cargo run --locked --release --quiet --all-features --example waiting_async
+cargo run --locked --release --quiet --all-features --example replay -- --verify --requests 50000
+cargo run --locked --release --quiet --all-features --example replay -- --requests 1000000
 
-cargo run --locked --release --quiet --example same_burst -- target/algorithms.svg
+cargo run --locked --release --quiet --all-features --example same_burst -- target/algorithms.svg
 cmp target/algorithms.svg docs/algorithms.svg || {
     echo "docs/algorithms.svg is not what the example draws: run it, and look at the plot" >&2
     exit 1
 }
 
 step "benches compile and run once"
-cargo bench --locked -- --test
+cargo bench --locked --all-features -- --test
 
 step "models"
 ci/loom.sh repaired

@@ -97,6 +97,8 @@ async fn g8_g10_the_content_type_decides() {
         ("application/grpc", 200, Some("8")),
         ("application/grpc+proto", 200, Some("8")),
         ("application/grpc-web+proto", 200, Some("8")),
+        ("application/grpc-web-text", 200, Some("8")),
+        ("application/grpc-webfoo", 429, None),
         ("application/grpcish", 429, None),
         ("application/json", 429, None),
     ];

@@ -26,8 +26,9 @@ pub(in crate::tower) fn is_grpc(head: &Head<'_>) -> bool {
         Some((start, rest)) => (start.eq_ignore_ascii_case(b"application/grpc"), rest),
         None => (false, &[][..]),
     };
-    let is_web = rest.get(..4).is_some_and(|rest| rest.eq_ignore_ascii_case(b"-web"));
-    is_grpc && (is_web || matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+    let of_web = rest.split_at_checked(4).filter(|(web, _)| web.eq_ignore_ascii_case(b"-web"));
+    let rest = of_web.map_or(rest, |(_, rest)| rest.strip_prefix(b"-text").unwrap_or(rest));
+    is_grpc && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
 }
 
 /// An answer of this code and no body; `message` is percent-encoded.
@@ -58,6 +59,8 @@ pub(in crate::tower) fn refuse(head: &Head<'_>, wait: Option<Duration>) -> Respo
         headers.insert("grpc-retry-pushback-ms", HeaderValue::from_static("-1"));
         return answer;
     };
+    // Whoever is refused is to wait, be it for no more than a moment.
+    let wait = wait.max(Duration::from_nanos(1));
     let pushback = wait.as_nanos().div_ceil(1_000_000).clamp(1, i32::MAX as u128);
     headers.insert("grpc-retry-pushback-ms", HeaderValue::from(pushback as u64));
     let details = STANDARD_NO_PAD.encode(details(wait));

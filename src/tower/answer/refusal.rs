@@ -52,7 +52,7 @@ pub(in crate::tower) fn retry_after(
 /// A wait that is longer by a share of `per_cent` at the most, `random` of all 64 bits deciding.
 pub(in crate::tower) fn lengthened(wait: Duration, per_cent: u8, random: u64) -> Duration {
     let most = wait.as_nanos() * u128::from(per_cent) / 100;
-    // Below 2^72 * 2^64 only for waits below 17 years: longer ones are not made longer.
+    // A share of 584 years and more has no room: then the wait is not made longer.
     let more = most.checked_mul(random.into()).map_or(0, |more| more >> 64);
     wait.saturating_add(Duration::from_nanos(u64::try_from(more).unwrap_or(0)))
 }
