@@ -46,7 +46,7 @@ pin_project! {
     #[project = StateProjection]
     enum State<S, B, F> {
         Serving { #[pin] future: F, ending: Option<Box<Ending>> },
-        Answered { answer: Option<Box<Response<Bytes>>> },
+        Answered { answer: Option<Response<Bytes>> },
         // Apart, as most do not wait.
         Held { held: Option<Box<Held<S, B>>> },
     }
@@ -57,7 +57,7 @@ impl<S: Service<Request<B>>, B> GateFuture<S, B> {
         GateFuture { state: State::Serving { future, ending } }
     }
 
-    pub(super) fn answered(answer: Box<Response<Bytes>>) -> Self {
+    pub(super) fn answered(answer: Response<Bytes>) -> Self {
         GateFuture { state: State::Answered { answer: Some(answer) } }
     }
 
@@ -85,7 +85,7 @@ where
                 }
                 StateProjection::Answered { answer } => {
                     // Polled again after that, which no future has to answer, it is an empty one.
-                    let answer = answer.take().map(|answer| *answer).unwrap_or_default();
+                    let answer = answer.take().unwrap_or_default();
                     return Poll::Ready(Ok(answer.map(GateBody::refusal)));
                 }
                 StateProjection::Held { held } => {
@@ -108,7 +108,7 @@ fn go_on<S: Service<Request<B>>, B>(held: Held<S, B>, waited: Asked) -> State<S,
         Ok(ending) => State::Serving { future: service.call(request), ending },
         Err(told) => {
             let answer = shared.replies.refuse(&Head::from(&request), &told);
-            State::Answered { answer: Some(Box::new(answer)) }
+            State::Answered { answer: Some(answer) }
         }
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::response::Parts as ResponseParts;
 use http::{Method, Response, header};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::algorithm::Algorithm;
 use crate::decision::Decision;
 use crate::joint::{Ask, check_all};
 use crate::settle::{DetachedPermit, Permit};
-use crate::tower::answer::{Told, longest_wait};
+use crate::tower::answer::{Told, ToldAll, longest_wait};
 use crate::tower::head::Head;
 use crate::tower::hold::{Hold, Slot};
 use crate::tower::key::Key;
@@ -64,23 +64,23 @@ pub(super) struct Counts {
     shadows: Vec<Counted>,
 }
 
-/// What becomes of a request. Small, as most go on.
+/// What becomes of a request.
 pub(super) enum Verdict {
     /// It goes on; with what is left to be done when its answer is there.
     Pass(Option<Box<Ending>>),
     /// It is answered here.
-    Answer(Box<Response<Bytes>>),
+    Answer(Response<Bytes>),
     /// It waits, for what it is counted as.
     Hold(Box<(Counts, Slot)>),
 }
 
 /// What the rules in force have said: they admit, or refuse.
-pub(super) type Asked = Result<Option<Box<Ending>>, Vec<Told>>;
+pub(super) type Asked = Result<Option<Box<Ending>>, ToldAll>;
 
 /// What an admitted request leaves to be done when its answer is there.
 pub(super) struct Ending {
     shared: Arc<Shared>,
-    told: Vec<Told>,
+    told: ToldAll,
     unsettled: Vec<Unsettled>,
 }
 
@@ -97,7 +97,7 @@ impl Shared {
             return Verdict::Pass(None);
         }
         let Some(counts) = self.count(head) else {
-            return Verdict::Answer(Box::new(no_key(head)));
+            return Verdict::Answer(no_key(head));
         };
         if self.hold.is_some() && self.is_queue(&counts) {
             return self.hold_or_refuse(head, counts, None);
@@ -130,7 +130,7 @@ impl Shared {
 
     /// Has a request wait, if it may: there is room, and a wait helps and is not too long.
     #[inline(never)]
-    fn hold_or_refuse(&self, head: &Head<'_>, counts: Counts, told: Option<Vec<Told>>) -> Verdict {
+    fn hold_or_refuse(&self, head: &Head<'_>, counts: Counts, told: Option<ToldAll>) -> Verdict {
         if let Some(hold) = &self.hold {
             let wait = told.as_ref().map_or(Some(Duration::ZERO), |told| longest_wait(told));
             let slot = wait.filter(|&wait| wait <= hold.max()).and_then(|_| hold.slot());
@@ -139,7 +139,7 @@ impl Shared {
             }
         }
         let told = told.unwrap_or_else(|| self.foreseen(&counts));
-        Verdict::Answer(Box::new(self.replies.refuse(head, &told)))
+        Verdict::Answer(self.replies.refuse(head, &told))
     }
 
     /// Asks the rules in force: all of them admit, or none is charged. Those that only look on count what is
@@ -168,7 +168,7 @@ impl Shared {
     #[inline(never)]
     fn tell(self: &Arc<Shared>, rule: &Rule, decision: Decision) -> Asked {
         let is_allowed = decision.is_allowed();
-        let told = vec![self.told(rule, &decision, !is_allowed)];
+        let told = smallvec![self.told(rule, &decision, !is_allowed)];
         if is_allowed { Ok(self.ending(told, Vec::new())) } else { Err(told) }
     }
 
@@ -185,7 +185,7 @@ impl Shared {
         if !is_allowed {
             return Err(told.collect());
         }
-        let told = if self.replies.tells_admitted() { told.collect() } else { Vec::new() };
+        let told = if self.replies.tells_admitted() { told.collect() } else { ToldAll::new() };
         let mut unsettled = Vec::new();
         for (ask, one) in asks.iter_mut().zip(in_force) {
             if self.rules[one.rule].settles() {
@@ -201,11 +201,7 @@ impl Shared {
         Told::new(rule, decision, is_violated, self.replies.style)
     }
 
-    fn ending(
-        self: &Arc<Shared>,
-        told: Vec<Told>,
-        unsettled: Vec<Unsettled>,
-    ) -> Option<Box<Ending>> {
+    fn ending(self: &Arc<Shared>, told: ToldAll, unsettled: Vec<Unsettled>) -> Option<Box<Ending>> {
         let is_something = !told.is_empty() || !unsettled.is_empty();
         is_something.then(|| Box::new(Ending { shared: Arc::clone(self), told, unsettled }))
     }
@@ -218,7 +214,7 @@ impl Shared {
     }
 
     /// What the rules in force would say, as a refusal.
-    pub(super) fn foreseen(&self, counts: &Counts) -> Vec<Told> {
+    pub(super) fn foreseen(&self, counts: &Counts) -> ToldAll {
         let foreseen = counts.in_force.iter().map(|one| {
             let rule = &self.rules[one.rule];
             let now = u64::try_from(rule.limiter.now().as_nanos()).unwrap_or(u64::MAX);
@@ -236,8 +232,8 @@ impl Shared {
         self.look_on(counts);
         let rule = &self.rules[one.rule];
         let told = match self.replies.tells_admitted() {
-            true => vec![self.told(rule, &rule.limiter.peek(&one.key), false)],
-            false => Vec::new(),
+            true => smallvec![self.told(rule, &rule.limiter.peek(&one.key), false)],
+            false => ToldAll::new(),
         };
         self.ending(told, Vec::new())
     }

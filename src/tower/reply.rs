@@ -96,6 +96,7 @@ impl Replies {
     /// Tells an answer of the service of the limits.
     pub(super) fn tell(&self, told: &[Told], answer: &mut ResponseParts) {
         if !told.is_empty() {
+            let answer = (answer.status, &mut answer.headers);
             write_headers(self.style, told, SystemTime::now, answer);
         }
     }
@@ -110,19 +111,24 @@ impl Replies {
         if grpc::is_grpc(head) {
             return grpc::refuse(head, told_wait);
         }
-        let answer = match &self.format {
+        let mut answer = match &self.format {
             Format::Problem => plain(head, "application/problem+json", problem_of(told)),
             Format::Text => plain(head, "text/plain; charset=utf-8", text(told_wait)),
             Format::Own(respond) => respond(&Refusal { told, wait }, head),
         };
-        let (mut parts, body) = answer.into_parts();
-        let value = told_wait.and_then(|wait| retry_after(self.retry_after, wait, SystemTime::now));
-        if let Some(value) = value {
-            parts.headers.entry(RETRY_AFTER).or_insert(value);
+        let status = answer.status();
+        let headers = answer.headers_mut();
+        let is_own = matches!(self.format, Format::Own(_));
+        if let Some(wait) = told_wait.filter(|_| !(is_own && headers.contains_key(RETRY_AFTER)))
+            && let Some(value) = retry_after(self.retry_after, wait, SystemTime::now)
+        {
+            headers.insert(RETRY_AFTER, value);
         }
-        parts.headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        write_headers(self.style, told, SystemTime::now, &mut parts);
-        Response::from_parts(parts, body)
+        if !(is_own && headers.contains_key(CACHE_CONTROL)) {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        write_headers(self.style, told, SystemTime::now, (status, headers));
+        answer
     }
 }
 
@@ -150,8 +156,8 @@ fn problem_of(told: &[Told]) -> Bytes {
 fn plain(head: &Head<'_>, content_type: &'static str, text: Bytes) -> Response<Bytes> {
     let mut answer = Response::new(body(head, text));
     *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    // For those of this and of what a style adds.
-    answer.headers_mut().reserve(8);
+    // What every refusal has, at once.
+    answer.headers_mut().reserve(3);
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
 }

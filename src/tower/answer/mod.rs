@@ -18,6 +18,8 @@ pub use refusal::RetryAfter;
 pub(super) use style::write_headers;
 pub use style::{EXPOSE_HEADERS, HeaderStyle};
 
+use smallvec::SmallVec;
+
 use crate::decision::Decision;
 use crate::quota::Quota;
 use crate::tower::rule::Rule;
@@ -32,6 +34,9 @@ pub(super) struct Told {
     /// What headers say of it; nothing if they say nothing.
     pub(super) numbers: Option<Numbers>,
 }
+
+/// What all rules say of a request: most often it is one.
+pub(super) type ToldAll = SmallVec<[Told; 1]>;
 
 /// What headers say of a rule.
 #[derive(Clone, Copy, Debug)]

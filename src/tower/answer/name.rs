@@ -18,8 +18,10 @@ use crate::tower::answer::refusal::problem;
 /// # Ok::<(), PolicyError>(())
 /// ```
 #[derive(Clone)]
-pub struct PolicyName {
-    text: Arc<str>,
+pub struct PolicyName(Arc<Name>);
+
+struct Name {
+    text: Box<str>,
     /// Problem details of a refusal by this rule alone.
     problem: Bytes,
 }
@@ -52,12 +54,12 @@ impl PolicyName {
     }
 
     fn of(name: &str) -> PolicyName {
-        PolicyName { text: name.into(), problem: problem([name].into_iter()) }
+        PolicyName(Arc::new(Name { text: name.into(), problem: problem([name].into_iter()) }))
     }
 
     /// Problem details of a refusal by this rule alone.
     pub(in crate::tower) fn problem(&self) -> Bytes {
-        self.problem.clone()
+        self.0.problem.clone()
     }
 
     /// The text.
@@ -69,13 +71,13 @@ impl PolicyName {
     /// ```
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
     }
 }
 
 impl PartialEq for PolicyName {
     fn eq(&self, other: &PolicyName) -> bool {
-        self.text == other.text
+        self.0.text == other.0.text
     }
 }
 
@@ -83,7 +85,7 @@ impl Eq for PolicyName {}
 
 impl fmt::Debug for PolicyName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.text.fmt(f)
+        self.0.text.fmt(f)
     }
 }
 

@@ -4,8 +4,8 @@ use core::cmp::Reverse;
 use core::time::Duration;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use http::response::Parts;
 use sfv::{
     DictSerializer, Dictionary, Integer, ItemSerializer, KeyRef, ListEntry, Parser, StringRef,
     key_ref,
@@ -84,17 +84,19 @@ pub(in crate::tower) fn write_headers(
     style: HeaderStyle,
     told: &[Told],
     now: impl FnOnce() -> SystemTime,
-    answer: &mut Parts,
+    (status, headers): (StatusCode, &mut HeaderMap),
 ) {
+    if style == HeaderStyle::Off {
+        return;
+    }
     let shown = || told.iter().filter_map(|told| Some((&told.name, told.numbers.as_ref()?)));
     let all = || shown().map(|(_, numbers)| numbers);
     // Of several the one with the least left, and of such the one that takes longest.
     let tightest = all().min_by_key(|told| (told.remaining, Reverse(told.reset.or(MOST))));
     let Some(tightest) = tightest else { return };
     // Who is sent elsewhere and told that nothing is left may wait before going there.
-    let is_redirected = answer.status.is_redirection();
+    let is_redirected = status.is_redirection();
     let tells = |told: &Numbers| !(is_redirected && told.remaining == 0);
-    let headers = &mut answer.headers;
     let reset = tightest.reset.map(seconds);
     match style {
         HeaderStyle::XEpoch if tells(tightest) => {
