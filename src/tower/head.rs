@@ -1,5 +1,6 @@
 //! The head of a request, as rules look at it.
 
+use http::header::COOKIE;
 use http::request::Parts;
 use http::{Extensions, HeaderMap, Method, Request, Uri};
 
@@ -24,6 +25,44 @@ pub struct Head<'a> {
     pub headers: &'a HeaderMap,
     /// What servers and layers outside have put into the request.
     pub extensions: &'a Extensions,
+}
+
+impl<'a> Head<'a> {
+    /// The value of a header, if it is there once and is text.
+    ///
+    /// ```
+    /// use tollgate::tower::Head;
+    ///
+    /// let request = http::Request::builder().header("x-api-key", "abc").body(())?;
+    /// assert_eq!(Head::from(&request).header("x-api-key"), Some("abc"));
+    /// assert_eq!(Head::from(&request).header("authorization"), None);
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().filter(|_| values.next().is_none());
+        value?.to_str().ok()
+    }
+
+    /// The value of the first cookie of this name.
+    ///
+    /// ```
+    /// use tollgate::tower::Head;
+    ///
+    /// let request = http::Request::builder().header("cookie", "theme=dark; session=abc").body(())?;
+    /// assert_eq!(Head::from(&request).cookie("session"), Some("abc"));
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cookie(&self, name: &str) -> Option<&'a str> {
+        let lines = self.headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let mut cookies = lines.flat_map(|line| line.split(';'));
+        cookies.find_map(|cookie| {
+            let (found, value) = cookie.trim_ascii().split_once('=')?;
+            (found == name).then(|| value.trim_matches('"'))
+        })
+    }
 }
 
 impl<'a, B> From<&'a Request<B>> for Head<'a> {
