@@ -25,6 +25,7 @@ use crate::probe::mutant;
 use crate::quota::{Quota, QuotaError};
 use crate::slope::Slope;
 use crate::terms::{Reading, Terms};
+use crate::word::TIME_BITS;
 
 /// The most tokens that may come back in a nanosecond, so that the range of the word lasts half a
 /// year before it is renewed.
@@ -102,7 +103,14 @@ pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
     let units = cost.checked_mul(terms.layout.unit)?;
     // No overflow: units <= room <= OWED_MAX, and position <= 2^59 - 1 - OWED_MAX. Where the room was cut
     // below what is owed, only a cost of 0 gets here, and changes nothing.
-    if units <= free { Some((start + units).max(terms.at_least)) } else { None }
+    if units > free {
+        return None;
+    }
+    let after = (start + units).max(terms.at_least);
+    // A ban that ends before what is owed does moves the word all the same: else who leaves the line
+    // that it is laid on would take it along.
+    let is_hidden = terms.at_least > 0 && after == time;
+    Some(if is_hidden { (time + 1).min((1 << TIME_BITS) - 1) } else { after })
 }
 
 /// Gives tokens back, never above a full bucket. `None` if it is full already.

@@ -104,8 +104,12 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
     /// refund shortens one; [`reset`](KeyedLimiter::reset) lifts it. At its end the bucket is empty, and
     /// tokens come back from then on.
     ///
+    /// A call that may take on a debt passes a ban that is no further ahead than its debt, and a check or refund
+    /// that brings a quota of its own judges the ban by that quota's burst.
+    ///
     /// A ban lasts as long by the quota that is in force when it is laid; a change to another rate
-    /// stretches or shortens it with everything else that is owed. Under a limit of 0 it has no end.
+    /// stretches or shortens it with everything else that is owed, and a larger burst shortens it by what
+    /// it is larger. Under a limit of 0 it has no end. One that ends before what is owed does adds a unit.
     ///
     /// # Errors
     ///

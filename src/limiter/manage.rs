@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::cell;
+use crate::cell::{self, Books};
 use crate::decision::Decision;
 use crate::limiter::Limiter;
 use crate::policy::Policy;
@@ -184,7 +184,9 @@ impl Limiter {
     /// ```
     #[must_use]
     pub fn memory(&self) -> usize {
-        size_of::<Limiter>() + self.state.1.bytes() + self.counts.bytes() + Policy::BYTES_APART
+        let books = self.books.as_ref().map_or(0, Books::bytes);
+        let parts = self.state.1.bytes() + books + self.counts.bytes();
+        size_of::<Limiter>() + parts + Policy::BYTES_APART
     }
 
     /// What the limiter has done so far.

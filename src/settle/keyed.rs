@@ -33,7 +33,8 @@ impl<K: Hash + ?Sized> KeyedLimiter<K> {
         reserve(self.target(key), estimate, self.timer.read())
     }
 
-    /// [`reserve`](KeyedLimiter::reserve) at a time of the caller's.
+    /// [`reserve`](KeyedLimiter::reserve) at a time of the caller's. A permit that is dropped is settled by the
+    /// limiter's own clock: who keeps another time calls [`commit_at`](Permit::commit_at) before.
     ///
     /// # Errors
     ///

@@ -29,7 +29,8 @@ impl Limiter {
         reserve(self.target(), estimate, self.timer.read())
     }
 
-    /// [`reserve`](Limiter::reserve) at a time of the caller's.
+    /// [`reserve`](Limiter::reserve) at a time of the caller's. A permit that is dropped is settled by the
+    /// limiter's own clock: who keeps another time calls [`commit_at`](Permit::commit_at) before.
     ///
     /// # Errors
     ///

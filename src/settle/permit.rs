@@ -26,12 +26,17 @@ use crate::target::Target;
 ///   taken off. With a burst of some times what is in flight that is hardly seen;
 /// * not at all while the key owes more than its burst: in debt, in a ban, or with a line of waiting
 ///   callers;
-/// * not at all in a window that is over, or in another life of the key: after an eviction from a full
+/// * not at all in a window that is over (of a sliding counter: once the key was charged in a later one), or
+///   in another life of the key: after an eviction from a full
 ///   table, [`reset`](crate::KeyedLimiter::reset), or a change to other units of the quota
 ///   ([`set_quota`](crate::KeyedLimiter::set_quota)). What belongs to another key is never touched. A
-///   life is told apart by four bits: a permit that is out while its cell sees just 16 evictions, or as
-///   many changes of unit, and then its own key again, is taken for one of that life, and gives back
+///   life is told apart by four bits: a permit that is out while its cell sees just 16 evictions, resets
+///   and changes of unit, and then its own key again, is taken for one of that life, and gives back
 ///   at most itself.
+///
+/// What others were given back is counted in 64 bits of nanoseconds or little longer units: 584 years of the
+/// rate. Who is given back that much on one key while a permit is out (a burst of a day 213 000 times, of an
+/// hour five million times) may get of that permit what is not left of it; at most itself, too.
 ///
 /// It borrows the limiter; [`detach`](Permit::detach) makes a value of its own of it.
 ///

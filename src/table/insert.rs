@@ -134,9 +134,13 @@ impl Table {
     /// another key; where the nearest has one, all have.
     fn evictable<'a>(&self, scan: &Scan<'a>, first: &First) -> Option<Victim<'a>> {
         let First { terms, reading, .. } = first;
+        // By the limiter's own burst: the call may reach further, or bring a quota of its own.
+        let is_beyond = |time| {
+            let own = self.policy.load().layout;
+            terms.with_layout(Some(&own)).is_beyond(time, reading)
+        };
         scan.nearest.filter(|nearest| {
-            let is_line =
-                self.policy.may_owe_beyond() && terms.is_beyond(nearest.word.time(), reading);
+            let is_line = self.policy.may_owe_beyond() && is_beyond(nearest.word.time());
             self.overflow == Overflow::EvictNearest && (!is_line || mutant("evict: line ignored"))
         })
     }

@@ -38,6 +38,8 @@ use crate::wait::error::WaitError;
 ///   nevertheless. A key with a line is not evicted from a full table.
 /// * **Calls and refunds that bring a quota of their own** (`check_with`, `refund_with`) judge the line
 ///   by their own burst, and one with a larger burst may pass it. Whoever waits has the limiter's.
+/// * **A call that may take on a debt** (`check_in_debt`) passes a line that is no longer than its debt; what
+///   leaves and is admitted is then within the bound above and the largest debt.
 /// * **A clock that steps back** makes the wait longer by the step, one that jumps forward lets all go
 ///   whose turns have passed.
 ///

@@ -1,7 +1,9 @@
 //! Debts, penalties and bans against a bucket that is counted by hand.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
-use tollgate::{Algorithm, Clock, DebtError, KeyedLimiter, Limiter, Overflow, Quota};
+use tollgate::{Algorithm, Clock, DebtError, KeyedLimiter, Limiter, Overflow, Permits, Quota};
 
 use crate::properties::cases;
 
@@ -126,7 +128,8 @@ proptest! {
                     many.ban_at(&7, until, now).unwrap();
                     if time > 0 {
                         banned_until = banned_until.max(until);
-                        bucket.paid_at = bucket.paid_at.max(until + BURST * INTERVAL);
+                        // One that ends before what is owed does adds a nanosecond.
+                        bucket.paid_at = (until + BURST * INTERVAL).max(bucket.paid_at + 1);
                     }
                 }
             }
@@ -213,5 +216,54 @@ fn what_cannot_be_put_down_is_said() {
         assert!((12..=31).contains(&banned), "{banned}");
         assert_eq!(limiter.ban_at(&1_000, 1, 0), Err(DebtError::Full));
         assert!((0..banned as u64).all(|key| !limiter.check_at(&key, 1, 0).is_allowed()));
+    }
+}
+
+/// A call that may go far beyond the burst itself, or brings a larger one, forgets no key that is banned.
+#[test]
+fn no_reach_of_a_call_evicts_a_ban() {
+    let fill = |limiter: &KeyedLimiter<u64>| -> Vec<u64> {
+        (0..1_000).filter(|key| limiter.ban_at(key, 1 << 40, 0).is_ok()).collect()
+    };
+    let builder = || {
+        let builder = KeyedLimiter::<u64>::builder(Quota::per_second(1_000).burst(BURST));
+        builder.capacity(1).clock(Clock::manual().0)
+    };
+    let in_debt = builder().build().unwrap();
+    let banned = fill(&in_debt);
+    assert!(in_debt.check_in_debt_at(&9_999, 1, u64::MAX, 0).unwrap().is_full());
+    let settled = builder().permits(Permits::new()).build().unwrap();
+    let permit = settled.reserve_at(&9_999, 1, 0).unwrap();
+    // Its own cell is free to be taken again.
+    settled.reset_at(&9_999, 0);
+    assert_eq!(fill(&settled), banned);
+    assert_eq!(permit.commit_at(3, 0), 2);
+    let of_call = builder().algorithm(Algorithm::Gcra).build().unwrap();
+    assert_eq!(fill(&of_call), banned);
+    let own = Quota::per_second(1).burst(1_000_000);
+    assert!(of_call.check_with_at(&9_999, 1, own, 0).unwrap().is_full());
+    for limiter in [in_debt, settled, of_call] {
+        assert!(banned.iter().all(|key| !limiter.check_at(key, 1, 0).is_allowed()));
+        assert_eq!(limiter.stats().evicted, 0);
+    }
+}
+
+/// A ban that is shorter than the line before it stays when the line is left.
+#[test]
+fn a_ban_is_not_given_up_with_a_place_in_line() {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::Gcra, Algorithm::LeakyBucket] {
+        let (one, many) = limiters(algorithm);
+        assert!(one.check_at(2, 0).is_allowed() && many.check_at(&7, 2, 0).is_allowed());
+        let max = Duration::from_nanos(9 * INTERVAL);
+        let turns: Vec<_> = (0..9)
+            .flat_map(|_| [one.line_up_at(1, max, 0), many.line_up_at(&7, 1, max, 0)])
+            .flatten()
+            .collect();
+        let until = 3 * INTERVAL;
+        one.ban_at(until, 0).unwrap();
+        many.ban_at(&7, until, 0).unwrap();
+        turns.into_iter().rev().for_each(|turn| turn.give_up_at(0));
+        assert!(!one.check_at(1, until - 1).is_allowed(), "{algorithm:?}");
+        assert!(!many.check_at(&7, 1, until - 1).is_allowed(), "{algorithm:?}");
     }
 }

@@ -450,3 +450,9 @@ fn threads_that_settle_keep_what_they_have_kept() {
     assert!(kept + left <= BURST, "{kept} kept, {left} left");
     assert!(kept > 0);
 }
+
+#[test]
+fn what_permits_take_of_memory_is_counted() {
+    let (without, with) = (Limiter::new(quota(1)).unwrap(), single(quota(1), Permits::new()));
+    assert!(with.memory() >= without.memory() + 16);
+}

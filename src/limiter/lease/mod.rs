@@ -209,8 +209,9 @@ impl LeasedLimiter {
     ///
     /// What handles hold is charged there already. A change of quota makes leases void at the next
     /// call of their holders, without giving anything back. `refund` and `reset` know nothing of
-    /// leases: what they grant comes on top of what is held. The statistics count a handle's
-    /// calls when it next looks at the clock.
+    /// leases: what they grant comes on top of what is held. Nor do `ban` and `penalize`: what is held
+    /// may still be spent, for a term at the most. The statistics count a handle's calls when it next
+    /// looks at the clock.
     ///
     /// ```
     /// # use std::time::Duration;
