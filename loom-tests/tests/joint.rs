@@ -27,7 +27,9 @@ const THREE: Quota = Quota::per_second(1).burst(3);
 /// Limits in the order in which they are charged, which is that of their addresses.
 fn limits<const N: usize>(quotas: [Quota; N], clock: &Clock) -> Arc<[Limiter; N]> {
     let limit = |quota| Limiter::builder(quota).clock(clock.clone()).origin(Duration::ZERO);
-    Arc::new(quotas.map(|quota| limit(quota).build().unwrap()))
+    // By way of the heap: the stacks of loom's threads are small.
+    let limits: Vec<Limiter> = quotas.iter().map(|&quota| limit(quota).build().unwrap()).collect();
+    Arc::from(<Box<[Limiter; N]>>::try_from(limits).expect("as many limits as quotas"))
 }
 
 /// A limit that is charged after those of keys: addresses alone would differ from one execution to the
