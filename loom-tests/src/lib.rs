@@ -168,6 +168,45 @@ where
     (here, there, third.join().unwrap())
 }
 
+/// A change of the rate after a second of a token a second.
+#[derive(Clone, Copy)]
+pub struct Change {
+    pub quota: Quota,
+    /// What is charged at the start, and taken back across the change.
+    pub charged: u64,
+    /// Seconds after the change in which whole tokens are earned.
+    pub seconds: u64,
+    /// How many that are.
+    pub tokens: u64,
+}
+
+/// A change to other units, and one that keeps them, with the charge on a burst of three that shows a
+/// mixture of the two quotas: beside the first another charge fits, the second takes the whole burst.
+pub fn changes() -> [Change; 2] {
+    let slower = Quota::new(1, Duration::from_secs(3)).burst(3);
+    let faster = Quota::per_second(2).burst(3);
+    [
+        Change { quota: slower, charged: 2, seconds: 3, tokens: 1 },
+        Change { quota: faster, charged: 3, seconds: 1, tokens: 2 },
+    ]
+}
+
+impl Change {
+    /// Nobody got more than the burst and what was earned, in any interval.
+    ///
+    /// # Panics
+    ///
+    /// Panics where somebody did.
+    #[track_caller]
+    pub fn assert_within(self, burst: u64, all: &[Kept]) {
+        let earned = |second: u64| match second.checked_sub(1) {
+            Some(since) => 1 + since * self.tokens / self.seconds,
+            None => 0,
+        };
+        assert_within_earned(burst, earned, all);
+    }
+}
+
 /// Opens a gate.
 pub struct Opener(Sender<()>);
 
@@ -261,11 +300,22 @@ pub fn kept(time: &ManualClock, tokens: u64, call: impl FnOnce() -> bool) -> Kep
 /// Panics where somebody did.
 #[track_caller]
 pub fn assert_within(burst: u64, all: &[Kept]) {
+    assert_within_earned(burst, |second| second, all);
+}
+
+/// As [`assert_within`], where so many tokens have been earned up to a second.
+///
+/// # Panics
+///
+/// Panics where somebody got more.
+#[track_caller]
+pub fn assert_within_earned(burst: u64, earned: impl Fn(u64) -> u64, all: &[Kept]) {
     for start in all.iter().map(|kept| kept.from) {
         for end in all.iter().map(|kept| kept.to).filter(|&end| end >= start) {
             let inside = all.iter().filter(|kept| kept.from >= start && kept.to <= end);
             let tokens: u64 = inside.map(|kept| kept.tokens).sum();
-            assert!(tokens <= burst + end - start, "{tokens} from {start} s to {end} s");
+            let most = burst + earned(end) - earned(start);
+            assert!(tokens <= most, "{tokens} from {start} s to {end} s");
         }
     }
 }

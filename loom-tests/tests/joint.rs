@@ -10,12 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loom::thread;
-use tollgate::{
-    Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota, check_all, check_all_at,
-};
+use tollgate::{Algorithm, Clock, KeyedLimiter, Limiter, Overflow, Quota, check_all, check_all_at};
 use tollgate_loom_tests::{
-    Action, NOW, Opener, SECOND, assert_within, at_steps, debt, explore, explore_deep, gate, kept, meet, race,
-    race_of_three, takes, two_cells,
+    Action, Change, NOW, Opener, SECOND, assert_within, at_steps, changes, debt, explore,
+    explore_deep, gate, kept, meet, race, race_of_three, takes, two_cells,
 };
 
 const ONE: Quota = Quota::per_second(1).burst(1);
@@ -27,7 +25,9 @@ const THREE: Quota = Quota::per_second(1).burst(3);
 /// Limits in the order in which they are charged, which is that of their addresses.
 fn limits<const N: usize>(quotas: [Quota; N], clock: &Clock) -> Arc<[Limiter; N]> {
     let limit = |quota| Limiter::builder(quota).clock(clock.clone()).origin(Duration::ZERO);
-    Arc::new(quotas.map(|quota| limit(quota).build().unwrap()))
+    // By way of the heap: the stacks of loom's threads are small.
+    let limits: Vec<Limiter> = quotas.iter().map(|&quota| limit(quota).build().unwrap()).collect();
+    Arc::from(<Box<[Limiter; N]>>::try_from(limits).expect("as many limits as quotas"))
 }
 
 /// A limit that is charged after those of keys: addresses alone would differ from one execution to the
@@ -152,6 +152,41 @@ fn two_taken_back(both_stand: bool) {
     let first = charge(2);
     refused.into_iter().for_each(|thread| thread.join().unwrap());
     assert_within(2, &[first, charge(2), charge(1)]);
+}
+
+/// A charge that stands is taken back across a change of quota.
+#[test]
+fn what_is_taken_back_across_a_change_is_not_given_back_twice() {
+    for change in changes() {
+        explore_deep("joint: take back across a change", 2, Some(3), move || {
+            taken_back_across(change);
+        });
+    }
+}
+
+fn taken_back_across(change: Change) {
+    let (clock, time) = Clock::manual();
+    let both = limits([THREE, SLOW], &clock);
+    let ((here, stands), (opener, go)) = (gate(), gate());
+    let refused = {
+        let both = Arc::clone(&both);
+        thread::spawn(move || {
+            is_outrun(used_up(&both, 1), meet(here, go));
+            let mut asks = [both[0].ask(change.charged), both[1].ask(1)];
+            assert!(!check_all(&mut asks).is_allowed());
+        })
+    };
+    let charge = |tokens| kept(&time, tokens, || both[0].check_n(tokens).is_allowed());
+    stands.wait();
+    opener.open();
+    time.advance(Duration::from_secs(1));
+    let before = charge(2);
+    both[0].set_quota(change.quota).unwrap();
+    let after = charge(3);
+    time.advance(Duration::from_secs(change.seconds));
+    let late = charge(3);
+    refused.join().unwrap();
+    change.assert_within(3, &[before, after, late, charge(3), charge(2), charge(1)]);
 }
 
 /// C5. A charge below a line of callers who wait is not taken back: two of them would get one turn.

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use loom::thread;
 use tollgate::{Clock, DetachedPermit, KeyedLimiter, Limiter, ManualClock, Permits, Quota};
-use tollgate_loom_tests::{Kept, assert_within, explore, explore_deep, kept, race};
+use tollgate_loom_tests::{
+    Change, Kept, assert_within, changes, explore, explore_deep, kept, race,
+};
 
 const BURST: u64 = 3;
 
@@ -85,6 +87,28 @@ fn a_permit_is_told_of_what_is_over_alone() {
         cancel(&limiter, &permit);
         assert_within(BURST, &[first, spent(&limiter, &time)].concat());
     });
+}
+
+/// A permit is cancelled across a change of quota.
+#[test]
+fn a_permit_that_is_cancelled_across_a_change_gives_nothing_twice() {
+    for change in changes() {
+        explore("permit: cancelled across a change", Some(3), move || cancelled_across(change));
+    }
+}
+
+fn cancelled_across(change: Change) {
+    let (limiter, time) = limiter();
+    let other = cancelled(&limiter, reserve(&limiter, change.charged));
+    let charge = |tokens| kept(&time, tokens, || limiter.check_n(tokens).is_allowed());
+    time.advance(Duration::from_secs(1));
+    let before = charge(2);
+    limiter.set_quota(change.quota).unwrap();
+    let after = charge(3);
+    time.advance(Duration::from_secs(change.seconds));
+    let late = charge(3);
+    other.join().unwrap();
+    change.assert_within(BURST, &[&[before, after, late][..], &spent(&limiter, &time)].concat());
 }
 
 /// The same for a key of a table, whose cell may be another's by then.

@@ -101,6 +101,9 @@ pub(crate) fn charge(terms: &Terms, time: u64, reading: &Reading, cost: u64) -> 
     let room = terms.layout.room.saturating_add_signed(terms.beyond);
     let free = room.saturating_sub(start - reading.position);
     let units = cost.checked_mul(terms.layout.unit)?;
+    if terms.at_least > 0 && mutant("ban: the last one holds") {
+        return Some(terms.at_least);
+    }
     // No overflow: units <= room <= OWED_MAX, and position <= 2^59 - 1 - OWED_MAX. Where the room was cut
     // below what is owed, only a cost of 0 gets here, and changes nothing.
     if units > free {

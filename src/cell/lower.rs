@@ -34,6 +34,9 @@ impl<K: Fn() -> bool, C: Fn() -> u64> Origin<'_, K, C> {
     /// The clock is read after the word, at every attempt: by an earlier reading, what time has given
     /// back meanwhile would be given back twice.
     fn look(&self, charge: &Charge, early: Option<u64>) -> Option<(Word, Terms, Reading)> {
+        let asked =
+            mutant("take back: asked before the word").then(|| self.policy.may_owe_beyond());
+        let known = mutant("take back: terms before the word").then(|| self.policy.load());
         // Acquire: the terms and the clock below must be at least as new as the word. Pairs with the
         // Release of the swap that wrote it.
         let word = self.cell.load(Acquire.at("lower/word"));
@@ -43,9 +46,11 @@ impl<K: Fn() -> bool, C: Fn() -> u64> Origin<'_, K, C> {
         }
         step("take back: before the clock");
         let now = early.unwrap_or_else(&self.clock);
-        let terms = self.policy.load();
-        let reading = terms.read(now).filter(|_| terms.epoch() == word.epoch())?;
-        let is_beyond = self.policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading);
+        let terms = known.unwrap_or_else(|| self.policy.load());
+        let is_in_units = terms.epoch() == word.epoch() || mutant("take back: in other units");
+        let reading = terms.read(now).filter(|_| is_in_units)?;
+        let may_owe_beyond = asked.unwrap_or_else(|| self.policy.may_owe_beyond());
+        let is_beyond = may_owe_beyond && terms.is_beyond(word.time(), &reading);
         (!is_beyond || mutant("take back: from a line")).then_some((word, terms, reading))
     }
 

@@ -67,6 +67,13 @@ pub(crate) fn charge(cell: &Atomic<Word>, word: Word, after: Option<u64>, epoch:
         Some(after) => {
             let next = word.at(after, epoch);
             step("swap");
+            // Relaxed: only mutants look before they swap, and store.
+            let is_same = || cell.load(Relaxed.at("charge/test")) == word;
+            if mutant("charge: stored") || mutant("charge: test then store") && is_same() {
+                // Relaxed: as above.
+                cell.store(next, Relaxed.at("charge/store"));
+                return Attempt::Charged(after);
+            }
             // Release: a helper's first charge carries the epoch out of a tentative word, and a
             // reader of this word must then see that epoch's terms. Pairs with the Acquire load
             // of the word. The failure is Relaxed: the word is loaded anew.

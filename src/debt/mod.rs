@@ -11,6 +11,7 @@ mod limiter;
 pub use error::DebtError;
 
 use crate::decision::{Decision, Outcome, Verdict};
+use crate::probe::mutant;
 use crate::reach::Reach;
 use crate::target::Target;
 
@@ -25,14 +26,14 @@ fn check(
     if cost == 0 {
         return Ok(target.peek(0, (now, tick)));
     }
-    let (verdict, _) = target.charge(Reach::Debt(debt), cost, now);
+    let verdict = charge(target, Reach::Debt(debt), cost, now);
     target.counts().decided(verdict.outcome);
     Ok(verdict.decision(cost, tick))
 }
 
 fn penalize(target: Target<'_>, tokens: u64, now: u64) -> Result<(), DebtError> {
     begin(&target)?;
-    let (verdict, _) = target.charge(Reach::Penalty, tokens, now);
+    let verdict = charge(target, Reach::Penalty, tokens, now);
     if verdict.outcome == Outcome::Refused {
         // More than a word can tell is as much as it can.
         return ban(target, u64::MAX, now);
@@ -42,17 +43,29 @@ fn penalize(target: Target<'_>, tokens: u64, now: u64) -> Result<(), DebtError> 
 
 fn ban(target: Target<'_>, until: u64, now: u64) -> Result<(), DebtError> {
     begin(&target)?;
-    put_down(&target.charge(Reach::Ban(until), 0, now).0)
+    put_down(&charge(target, Reach::Ban(until), 0, now))
 }
 
-/// Whether the keys of a limiter can owe; marks it as one whose keys do.
+/// Whether the keys of a limiter can owe.
 fn begin(target: &Target<'_>) -> Result<(), DebtError> {
     let algorithm = target.policy().algorithm();
     if !algorithm.is_bucket() {
         return Err(DebtError::Algorithm { algorithm });
     }
-    target.policy().let_owe_beyond();
     Ok(())
+}
+
+/// Charges beyond the burst, on a limiter that is marked before as one whose keys owe so much.
+fn charge(target: Target<'_>, reach: Reach, cost: u64, now: u64) -> Verdict {
+    let is_late = mutant("debt: marked late");
+    if !is_late {
+        target.policy().let_owe_beyond();
+    }
+    let (verdict, _) = target.charge(reach, cost, now);
+    if is_late {
+        target.policy().let_owe_beyond();
+    }
+    verdict
 }
 
 fn put_down(verdict: &Verdict) -> Result<(), DebtError> {

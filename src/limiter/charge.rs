@@ -64,15 +64,22 @@ impl Limiter {
         now: u64,
         cost: impl Fn(u64, &Terms, &Reading) -> u64,
     ) -> Decided {
+        let mut first = None;
         loop {
             let (word, terms, reading) = self.look(now);
             let mut given_back = self.given_back();
             let cost = cost(word.time(), &terms, &reading);
-            let terms = terms.reaching(reach, cost, &reading);
+            let mut terms = terms.reaching(reach, cost, &reading);
+            if mutant("ban: reckoned once") {
+                terms.at_least = *first.get_or_insert(terms.at_least);
+            }
             let after = terms.charge(word.time(), &reading, cost);
             let (outcome, time) = match cell::charge(&self.state.0, word, after, terms.epoch()) {
                 Attempt::Charged(time) => (Outcome::Admitted, time),
                 Attempt::Refused => (Outcome::Refused, word.time()),
+                Attempt::Moved if mutant("charge: not tried again") => {
+                    (Outcome::Refused, word.time())
+                }
                 Attempt::Moved => {
                     self.counts.retried();
                     continue;

@@ -68,8 +68,11 @@ impl Limiter {
     /// ```
     pub fn refund_at(&self, tokens: u64, now: u64) {
         loop {
+            let asked =
+                mutant("refund: asked before the word").then(|| self.policy.may_owe_beyond());
             let (word, terms, reading) = self.look(now);
-            let is_line = self.policy.may_owe_beyond() && terms.is_beyond(word.time(), &reading);
+            let may_owe_beyond = asked.unwrap_or_else(|| self.policy.may_owe_beyond());
+            let is_line = may_owe_beyond && terms.is_beyond(word.time(), &reading);
             if is_line && !mutant("refund: line ignored") {
                 return;
             }

@@ -42,7 +42,7 @@ pub(crate) struct Policy {
     /// 1 once a call has brought its own quota; see [`QuotaError::AskedPerCall`].
     asked_per_call: Counter,
     /// 1 once a charge may have taken a key beyond its burst.
-    owed_beyond: Counter,
+    owed_beyond: Atomic<u64>,
     change: Mutex<Change>,
     /// Held by changers before they publish and by those who have waited through a change, for a moment.
     history: Mutex<History>,
@@ -80,7 +80,7 @@ impl Policy {
             algorithm,
             unix_origin,
             asked_per_call: Counter::new(0),
-            owed_beyond: Counter::new(0),
+            owed_beyond: Atomic::new(0),
             change: Mutex::new(Change { walked: true }),
             history: Mutex::new(History::default()),
         };

@@ -279,6 +279,9 @@ impl Table {
             if !mutant("commit: terms not read again") {
                 *first = self.judge(call);
             }
+            if mutant("commit: reach forgotten") {
+                *first = self.judge(&Call::new(call.place, call.cost, call.now));
+            }
             if has_member(&call.place, index) && !mutant("commit: no second scan") {
                 return Err(None);
             }
