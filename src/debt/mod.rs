@@ -33,6 +33,10 @@ fn check(
 
 fn penalize(target: Target<'_>, tokens: u64, now: u64) -> Result<(), DebtError> {
     begin(&target)?;
+    if tokens == 0 {
+        nothing(&target);
+        return Ok(());
+    }
     let verdict = charge(target, Reach::Penalty, tokens, now);
     if verdict.outcome == Outcome::Refused {
         // More than a word can tell is as much as it can.
@@ -43,7 +47,17 @@ fn penalize(target: Target<'_>, tokens: u64, now: u64) -> Result<(), DebtError> 
 
 fn ban(target: Target<'_>, until: u64, now: u64) -> Result<(), DebtError> {
     begin(&target)?;
+    if until <= now {
+        nothing(&target);
+        return Ok(());
+    }
     put_down(&charge(target, Reach::Ban(until), 0, now))
+}
+
+/// A penalty of nothing, or a ban that is over: no key is made for it, and none evicted. The rules for keys
+/// that may owe more than their burst hold from it on, as from any other.
+fn nothing(target: &Target<'_>) {
+    target.policy().let_owe_beyond();
 }
 
 /// Whether the keys of a limiter can owe.

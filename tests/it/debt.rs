@@ -267,3 +267,17 @@ fn a_ban_is_not_given_up_with_a_place_in_line() {
         assert!(!many.check_at(&7, 1, until - 1).is_allowed(), "{algorithm:?}");
     }
 }
+
+/// A penalty of nothing and a ban that is over take no cell, so that no other key is forgotten for them.
+#[test]
+fn a_penalty_of_nothing_makes_no_key() {
+    let builder = KeyedLimiter::<u32>::builder(Quota::per_hour(5)).capacity(1);
+    let limiter = builder.clock(Clock::manual().0).build().unwrap();
+    for key in 0..31 {
+        assert!(limiter.check_at(&key, 5, 0).is_allowed());
+    }
+    limiter.penalize_at(&98, 0, 0).unwrap();
+    limiter.ban_at(&99, 7, 7).unwrap();
+    assert_eq!(limiter.stats().evicted, 0);
+    assert!((0..31).all(|key| !limiter.check_at(&key, 1, 0).is_allowed()));
+}
