@@ -143,7 +143,7 @@ impl GateBuilder {
     /// let builder = GateLayer::builder().plain_text();
     /// ```
     pub fn plain_text(mut self) -> GateBuilder {
-        self.replies.format = Format::Text;
+        self.replies.format = Format::text();
         self
     }
 

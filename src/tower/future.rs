@@ -78,10 +78,10 @@ where
             match state.as_mut().project() {
                 StateProjection::Serving { future, ending } => {
                     let answer = ready!(future.poll(context))?.map(GateBody::of_service);
-                    let Some(ending) = ending.take() else { return Poll::Ready(Ok(answer)) };
-                    let (mut parts, body) = answer.into_parts();
-                    ending.end(&mut parts);
-                    return Poll::Ready(Ok(Response::from_parts(parts, body)));
+                    return Poll::Ready(Ok(match ending.take() {
+                        None => answer,
+                        Some(ending) => end(*ending, answer),
+                    }));
                 }
                 StateProjection::Answered { answer } => {
                     // Polled again after that, which no future has to answer, it is an empty one.
@@ -89,16 +89,34 @@ where
                     return Poll::Ready(Ok(answer.map(GateBody::refusal)));
                 }
                 StateProjection::Held { held } => {
-                    let waited = match held {
-                        Some(held) => ready!(held.wait.as_mut().poll(context)),
-                        None => Ok(None),
-                    };
-                    let next = held.take().map(|held| go_on(*held, waited));
-                    state.set(next.unwrap_or(State::Answered { answer: None }));
+                    let next = ready!(poll_held(held, context));
+                    state.set(next);
                 }
             }
         }
     }
+}
+
+// Both are apart, so that the code of the most common way lies close together.
+
+#[inline(never)]
+fn end<R>(ending: Ending, answer: Response<R>) -> Response<R> {
+    let (mut parts, body) = answer.into_parts();
+    ending.end(&mut parts);
+    Response::from_parts(parts, body)
+}
+
+#[inline(never)]
+fn poll_held<S: Service<Request<B>>, B>(
+    held: &mut Option<Box<Held<S, B>>>,
+    context: &mut Context<'_>,
+) -> Poll<State<S, B, S::Future>> {
+    let waited = match held {
+        Some(held) => ready!(held.wait.as_mut().poll(context)),
+        None => Ok(None),
+    };
+    let next = held.take().map(|held| go_on(*held, waited));
+    Poll::Ready(next.unwrap_or(State::Answered { answer: None }))
 }
 
 /// What becomes of a request that has waited.

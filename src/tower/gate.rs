@@ -77,6 +77,9 @@ pub(super) enum Verdict {
 /// What the rules in force have said: they admit, or refuse.
 pub(super) type Asked = Result<Option<Box<Ending>>, ToldAll>;
 
+/// It cannot be told whom a request is to be counted for.
+struct NoKey;
+
 /// What an admitted request leaves to be done when its answer is there.
 pub(super) struct Ending {
     shared: Arc<Shared>,
@@ -96,7 +99,18 @@ impl Shared {
         if is_preflight(head) || self.skips.iter().any(|skips| skips(head)) {
             return Verdict::Pass(None);
         }
-        let Some(counts) = self.count(head) else {
+        if let [rule] = &self.rules[..]
+            && self.decides_at_once(rule)
+        {
+            return self.decide_at_once(rule, head);
+        }
+        self.decide_by_all(head)
+    }
+
+    /// Apart, so that the code of the most common way lies close together.
+    #[inline(never)]
+    fn decide_by_all(self: &Arc<Shared>, head: &Head<'_>) -> Verdict {
+        let Ok(counts) = self.count(head) else {
             return Verdict::Answer(no_key(head));
         };
         if self.hold.is_some() && self.is_queue(&counts) {
@@ -108,24 +122,48 @@ impl Shared {
         }
     }
 
-    /// As what the rules count a request; `None` if that cannot be told.
+    /// Whether nothing is left of a request by this only rule once it has decided, as by most.
+    fn decides_at_once(&self, rule: &Rule) -> bool {
+        self.hold.is_none() && !rule.is_shadow && !rule.settles()
+    }
+
+    /// What the general way comes to for such a rule, without a list of one.
     #[inline]
-    fn count(&self, head: &Head<'_>) -> Option<Counts> {
+    fn decide_at_once(self: &Arc<Shared>, rule: &Rule, head: &Head<'_>) -> Verdict {
+        let key = match self.whom(rule, head) {
+            Ok(Some(key)) => key,
+            Ok(None) => return Verdict::Pass(None),
+            Err(NoKey) => return Verdict::Answer(no_key(head)),
+        };
+        match self.ask_one(rule, &key, rule.cost_of(head)) {
+            Ok(ending) => Verdict::Pass(ending),
+            Err(told) => Verdict::Answer(self.replies.refuse(head, &told)),
+        }
+    }
+
+    /// Whom a rule counts a request for, if it does.
+    #[inline]
+    fn whom(&self, rule: &Rule, head: &Head<'_>) -> Result<Option<Key>, NoKey> {
+        match (rule.pick(head), self.without_key) {
+            (Pick::Count(key), _) => Ok(Some(key)),
+            (Pick::Unknown, WithoutKey::Fail) if !rule.is_shadow => Err(NoKey),
+            (Pick::Unknown, WithoutKey::CountTogether) => Ok(Some(Key::value("tollgate: no key"))),
+            (Pick::Unknown | Pick::Pass, _) => Ok(None),
+        }
+    }
+
+    /// As what the rules count a request.
+    fn count(&self, head: &Head<'_>) -> Result<Counts, NoKey> {
         let mut counts = Counts::default();
         for (rule, one) in self.rules.iter().enumerate() {
-            let key = match (one.pick(head), self.without_key) {
-                (Pick::Count(key), _) => key,
-                (Pick::Unknown, WithoutKey::Fail) if !one.is_shadow => return None,
-                (Pick::Unknown, WithoutKey::CountTogether) => Key::value("tollgate: no key"),
-                (Pick::Unknown | Pick::Pass, _) => continue,
-            };
+            let Some(key) = self.whom(one, head)? else { continue };
             let counted = Counted { rule, key, cost: one.cost_of(head) };
             match one.is_shadow {
                 true => counts.shadows.push(counted),
                 false => counts.in_force.push(counted),
             }
         }
-        Some(counts)
+        Ok(counts)
     }
 
     /// Has a request wait, if it may: there is room, and a wait helps and is not too long.
@@ -147,7 +185,9 @@ impl Shared {
     pub(super) fn ask(self: &Arc<Shared>, counts: &Counts) -> Asked {
         let ending = match counts.in_force[..] {
             [] => None,
-            [one] if !self.rules[one.rule].settles() => self.ask_one(one)?,
+            [one] if !self.rules[one.rule].settles() => {
+                self.ask_one(&self.rules[one.rule], &one.key, one.cost)?
+            }
             _ => self.ask_several(&counts.in_force)?,
         };
         self.look_on(counts);
@@ -155,9 +195,8 @@ impl Shared {
     }
 
     #[inline]
-    fn ask_one(self: &Arc<Shared>, one: Counted) -> Asked {
-        let rule = &self.rules[one.rule];
-        let decision = rule.limiter.check_n(&one.key, one.cost);
+    fn ask_one(self: &Arc<Shared>, rule: &Rule, key: &Key, cost: u64) -> Asked {
+        let decision = rule.limiter.check_n(key, cost);
         if decision.is_allowed() && !self.replies.tells_admitted() {
             return Ok(None);
         }

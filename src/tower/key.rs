@@ -90,13 +90,20 @@ impl Key {
     /// ```
     #[must_use]
     pub fn network(network: IpNet) -> Key {
+        Key::within(network.addr(), network.prefix_len())
+    }
+
+    /// The network of this prefix that an address is in.
+    pub(super) fn within(address: IpAddr, prefix: u8) -> Key {
         // As it is: a limiter hashes it anyway, and nothing else reads it.
-        let (kind, address) = match network.network() {
-            IpAddr::V4(address) => (Kind::Ipv4, u128::from(address.to_bits())),
-            IpAddr::V6(address) => (Kind::Ipv6, address.to_bits()),
+        let (kind, bits, length) = match address {
+            IpAddr::V4(address) => (Kind::Ipv4, u128::from(address.to_bits()), 32_u32),
+            IpAddr::V6(address) => (Kind::Ipv6, address.to_bits(), 128),
         };
-        let kind = kind as u64 | u64::from(network.prefix_len()) << 8;
-        Key { kind, bits: [(address >> 64) as u64, address as u64] }
+        let host = length.saturating_sub(prefix.into());
+        let bits = bits.checked_shr(host).map_or(0, |bits| bits << host);
+        let kind = kind as u64 | u64::from(prefix) << 8;
+        Key { kind, bits: [(bits >> 64) as u64, bits as u64] }
     }
 
     /// A user who has been authenticated.

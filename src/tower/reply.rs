@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::response::Parts as ResponseParts;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 
 use crate::tower::answer::refusal::{
     lengthened, problem, retry_after, text, violated as violated_names,
@@ -21,15 +21,46 @@ const NO_KEY: &str = "The rate limit cannot tell whom to count this request for:
     Serve with into_make_service_with_connect_info::<SocketAddr>() (axum), or put a SocketAddr into the \
     request's extensions.\n";
 
+const TEXT: &str = "text/plain; charset=utf-8";
+const NO_STORE: &str = "no-store";
+
 type Responds = dyn Fn(&Refusal<'_>, &Head<'_>) -> Response<Bytes> + Send + Sync;
 
-/// What a gate refuses with.
-#[derive(Clone, Default)]
+/// What a gate refuses with; with the headers that all its refusals have, as copying them costs half of what
+/// inserting them does.
+#[derive(Clone)]
 pub(super) enum Format {
-    #[default]
-    Problem,
-    Text,
+    Problem(HeaderMap),
+    Text(HeaderMap),
     Own(Arc<Responds>),
+}
+
+impl Format {
+    pub(super) fn problem() -> Format {
+        Format::Problem(headers_of("application/problem+json"))
+    }
+
+    pub(super) fn text() -> Format {
+        Format::Text(headers_of(TEXT))
+    }
+}
+
+impl Default for Format {
+    fn default() -> Format {
+        Format::problem()
+    }
+}
+
+/// The headers of a refusal with such a body. The wait has its place, and each refusal its own.
+fn headers_of(content_type: &'static str) -> HeaderMap {
+    // With room for one more, as a map grows before it looks whether it replaces a value.
+    let mut headers = HeaderMap::with_capacity(4);
+    for (name, value) in
+        [(CONTENT_TYPE, content_type), (CACHE_CONTROL, NO_STORE), (RETRY_AFTER, "1")]
+    {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers
 }
 
 /// How a gate answers.
@@ -112,22 +143,31 @@ impl Replies {
             return grpc::refuse(head, told_wait);
         }
         let mut answer = match &self.format {
-            Format::Problem => plain(head, "application/problem+json", problem_of(told)),
-            Format::Text => plain(head, "text/plain; charset=utf-8", text(told_wait)),
-            Format::Own(respond) => respond(&Refusal { told, wait }, head),
+            Format::Problem(headers) => like(headers, body(head, problem_of(told))),
+            Format::Text(headers) => like(headers, body(head, text(told_wait))),
+            Format::Own(respond) => {
+                let mut answer = respond(&Refusal { told, wait }, head);
+                let headers = answer.headers_mut();
+                headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static(NO_STORE));
+                if headers.contains_key(RETRY_AFTER) {
+                    return self.with_limits(told, answer);
+                }
+                answer
+            }
         };
-        let status = answer.status();
+        let value = told_wait.and_then(|wait| retry_after(self.retry_after, wait, SystemTime::now));
         let headers = answer.headers_mut();
-        let is_own = matches!(self.format, Format::Own(_));
-        if let Some(wait) = told_wait.filter(|_| !(is_own && headers.contains_key(RETRY_AFTER)))
-            && let Some(value) = retry_after(self.retry_after, wait, SystemTime::now)
-        {
-            headers.insert(RETRY_AFTER, value);
+        match (headers.get_mut(RETRY_AFTER), value) {
+            (Some(place), Some(value)) => *place = value,
+            (None, Some(value)) => drop(headers.insert(RETRY_AFTER, value)),
+            (_, None) => drop(headers.remove(RETRY_AFTER)),
         }
-        if !(is_own && headers.contains_key(CACHE_CONTROL)) {
-            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        }
-        write_headers(self.style, told, SystemTime::now, (status, headers));
+        self.with_limits(told, answer)
+    }
+
+    fn with_limits(&self, told: &[Told], mut answer: Response<Bytes>) -> Response<Bytes> {
+        let status = answer.status();
+        write_headers(self.style, told, SystemTime::now, (status, answer.headers_mut()));
         answer
     }
 }
@@ -139,8 +179,7 @@ pub(super) fn no_key(head: &Head<'_>) -> Response<Bytes> {
     }
     let mut answer = Response::new(body(head, Bytes::from_static(NO_KEY.as_bytes())));
     *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-    let text = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, text);
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT));
     answer
 }
 
@@ -153,12 +192,11 @@ fn problem_of(told: &[Told]) -> Bytes {
     }
 }
 
-fn plain(head: &Head<'_>, content_type: &'static str, text: Bytes) -> Response<Bytes> {
-    let mut answer = Response::new(body(head, text));
+/// A refusal with a copy of these headers.
+fn like(headers: &HeaderMap, body: Bytes) -> Response<Bytes> {
+    let mut answer = Response::new(body);
     *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    // What every refusal has, at once.
-    answer.headers_mut().reserve(3);
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    *answer.headers_mut() = headers.clone();
     answer
 }
 

@@ -175,8 +175,12 @@ impl Client {
     #[must_use]
     pub fn network(&self, head: &Head<'_>) -> Option<IpNet> {
         let address = self.address(head)?;
-        let prefix = if address.is_ipv4() { self.ipv4_prefix } else { self.ipv6_prefix };
-        IpNet::new(address, prefix).ok().map(|network| network.trunc())
+        IpNet::new(address, self.prefix(address)).ok().map(|network| network.trunc())
+    }
+
+    /// The prefix of networks of such addresses.
+    fn prefix(&self, address: IpAddr) -> u8 {
+        if address.is_ipv4() { self.ipv4_prefix } else { self.ipv6_prefix }
     }
 
     /// Counts for the client's network: what [`Rule::by_client`](crate::tower::Rule::by_client) does.
@@ -188,7 +192,9 @@ impl Client {
     /// ```
     #[must_use]
     pub fn pick(&self, head: &Head<'_>) -> Pick {
-        self.network(head).map_or(Pick::Unknown, |network| Pick::Count(Key::network(network)))
+        let address = self.address(head);
+        let key = address.map(|address| Key::within(address, self.prefix(address)));
+        key.map_or(Pick::Unknown, Pick::Count)
     }
 }
 
