@@ -7,6 +7,7 @@
 #   limiter      one state under any quotas, operations and times
 #   keyed        many keys in a table that is too small for them
 #   change       quotas that change at any moment
+#   compose      permits, debts, bans and calls to several limits
 #   access_log   log parsing, on any bytes
 #
 # Each target runs for SECONDS, as many at once as there are cores. It starts from
@@ -31,7 +32,7 @@ say() { printf '\n== %s\n' "$*"; }
 die() { printf '\nfuzz: FAILED: %s\n' "$*" >&2; exit 1; }
 
 cargo_fuzz_version=0.13.1
-all=(limiter keyed change access_log)
+all=(limiter keyed change compose access_log)
 
 # Below this many executions a second a run has shown next to nothing, however busy
 # the machine was.

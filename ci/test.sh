@@ -64,7 +64,7 @@ step "fuzz targets on the seeds (ci/fuzz.sh SECONDS goes on from there)"
 (cd fuzz && cargo fmt --check)
 fuzz() { cargo run --locked --release --quiet --manifest-path fuzz/Cargo.toml --bin "$@"; }
 fuzz seeds -- fuzz/corpus
-for target in limiter keyed change access_log; do
+for target in limiter keyed change compose access_log; do
     fuzz "$target" -- -runs=0 "fuzz/corpus/$target" 2>&1 | tail -n 1
 done
 

@@ -1,7 +1,8 @@
 //! Writes the inputs that fuzzing starts from: `seeds FOLDER` fills `FOLDER/<target>/`.
 //!
 //! The scripts are the scenarios of `tests/data`, under every algorithm that can take their place;
-//! the logs are the lines beside this file, one by one, all at once, and packed.
+//! the logs are the lines beside this file, one by one, all at once, and packed. Calls of `compose` are any
+//! bytes, and start from some that are as if they were random, but always the same.
 
 use std::error::Error;
 use std::fs;
@@ -113,12 +114,28 @@ fn write_logs(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Programs for `compose`: numbers of a linear congruential generator, as much of each as is random.
+fn write_programs(folder: &Path) -> Result<(), Box<dyn Error>> {
+    let mut state = 1_u64;
+    let mut byte = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    for number in 0..200 {
+        let bytes: Vec<u8> = (0..2_500).map(|_| byte()).collect();
+        fs::write(folder.join("compose").join(format!("program-{number:03}")), bytes)?;
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).ok_or("usage: seeds FOLDER")?;
     let folder = Path::new(&folder);
-    for target in ["limiter", "keyed", "change", "access_log"] {
+    for target in ["limiter", "keyed", "change", "compose", "access_log"] {
         fs::create_dir_all(folder.join(target))?;
     }
     write_scripts(folder)?;
+    write_programs(folder)?;
     write_logs(folder)
 }
