@@ -12,12 +12,14 @@
 //! | `reclaim.rs` | a hit, a refund and clocks that differ against the taking of the cell |
 //! | `change.rs` | decisions against changes of the quota |
 //! | `log.rs` | the rings of sliding logs |
+//! | `permit.rs` | permits that are settled, against each other, checks, bans and resets |
 //! | `renew.rs` | decisions that come upon a renewal of the range |
 
 mod change;
 mod count;
 mod insert;
 mod log;
+mod permit;
 mod reclaim;
 mod renew;
 
