@@ -28,11 +28,11 @@
 //! in its low bits (23 of them) makes it recur eight million times more rarely.
 
 use crate::probe::mutant;
-use crate::sync::IS_MODEL;
 
 /// Bits of the generation: 16 lives must pass during one stall before a word can recur, and then
-/// `time` must be equal to the nanosecond as well. Models use two, to see what a wrap would do.
-pub(crate) const GENERATION_BITS: u32 = if IS_MODEL { 2 } else { 4 };
+/// `time` must be equal to the nanosecond as well. Loom's models use two, to see what a wrap would do;
+/// random schedules have so many changes at one instant that they would see little else.
+pub(crate) const GENERATION_BITS: u32 = if cfg!(tollgate_loom) { 2 } else { 4 };
 
 /// Where `time` starts: above the epoch bit and the generation.
 const TIME_SHIFT: u32 = GENERATION_BITS + 1;

@@ -8,73 +8,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use tollgate::{
-    Algorithm, Ask, Clock, Decision, DetachedPermit, KeyedLimiter, Permit, Permits, Quota,
-    check_all_at,
+    Ask, Clock, Decision, DetachedPermit, KeyedLimiter, Permit, Permits, Quota, check_all_at,
 };
+use tollgate_fuzz::program::{KEYS, Program, Step, Terms, Verb};
 
-/// Fewer than a bucket has cells.
-const KEYS: u8 = 8;
-const STEPS_MAX: usize = 100;
 /// A permit knows the life of its key by a number below 16: docs/guarantees.md.
 const RESETS_MAX: usize = 12;
 
-#[derive(Clone, Copy, Debug)]
-enum Verb {
-    Check,
-    InDebt(u64),
-    Penalize,
-    Ban(u64),
-    Reserve,
-    ReserveDetached,
-    Settle(usize),
-    Drop(usize),
-    Reset,
-    CheckAll([u64; 2]),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    after: u64,
-    limit: usize,
-    key: u8,
-    cost: u64,
-    verb: Verb,
-}
-
-/// A number of any size up to so many bits.
-fn number(input: &mut Unstructured<'_>, bits: u32) -> arbitrary::Result<u64> {
-    let shift = 64 - input.int_in_range(0..=bits)?;
-    Ok(u64::arbitrary(input)?.checked_shr(shift).unwrap_or(0))
-}
-
-impl<'a> Arbitrary<'a> for Step {
-    fn arbitrary(input: &mut Unstructured<'a>) -> arbitrary::Result<Step> {
-        let verb = match input.int_in_range(0..=13)? {
-            0..3 => Verb::Check,
-            3 => Verb::InDebt(number(input, 8)?),
-            4 => Verb::Penalize,
-            5 => Verb::Ban(number(input, 40)?),
-            6..8 => Verb::Reserve,
-            8 => Verb::ReserveDetached,
-            9..11 => Verb::Settle(usize::arbitrary(input)?),
-            11 => Verb::Drop(usize::arbitrary(input)?),
-            12 => Verb::Reset,
-            _ => Verb::CheckAll([number(input, 6)?, number(input, 6)?]),
-        };
-        Ok(Step {
-            after: number(input, 36)?,
-            limit: input.int_in_range(0..=1)?,
-            key: input.int_in_range(0..=KEYS - 1)?,
-            cost: number(input, 17)?,
-            verb,
-        })
-    }
-}
-
-/// A limit as the script has used it, and what its keys have kept.
+/// A limit as the program has used it, and what its keys have kept.
 struct Limit {
     quota: Quota,
     /// The most that a key may owe beyond its burst.
@@ -88,11 +31,8 @@ struct Limit {
 }
 
 impl Limit {
-    fn new(input: &mut Unstructured<'_>) -> arbitrary::Result<Option<(KeyedLimiter<u8>, Limit)>> {
-        let algorithm = *input.choose(&[Algorithm::TokenBucket, Algorithm::Gcra])?;
-        let (limit, period) = (number(input, 16)?, number(input, 36)?);
-        let quota = Quota::new(limit, Duration::from_nanos(period)).burst(number(input, 16)?);
-        let debt = number(input, 8)?;
+    fn new(terms: Terms) -> Option<(KeyedLimiter<u8>, Limit)> {
+        let Terms { algorithm, quota, debt } = terms;
         let built = KeyedLimiter::builder(quota)
             .algorithm(algorithm)
             .capacity(12)
@@ -107,7 +47,7 @@ impl Limit {
             touched: BTreeSet::new(),
             lives: [0; KEYS as usize],
         };
-        Ok(built.ok().map(|limiter| (limiter, limit)))
+        Some((built.ok()?, limit))
     }
 
     fn keep(&mut self, key: u8, at: u64, tokens: u64) {
@@ -314,21 +254,10 @@ impl<'a> World<'a> {
     }
 }
 
-fn run(input: &mut Unstructured<'_>) -> arbitrary::Result<()> {
-    let (Some(one), Some(other)) = (Limit::new(input)?, Limit::new(input)?) else { return Ok(()) };
+fuzz_target!(|program: Program| {
+    let [Some(one), Some(other)] = program.terms.map(Limit::new) else { return };
     let limiters = [&one.0, &other.0];
     let mut world = World { limiters, limits: [one.1, other.1], out: Vec::new(), now: 0 };
-    for _ in 0..STEPS_MAX {
-        if input.is_empty() {
-            break;
-        }
-        world.step(Step::arbitrary(input)?);
-    }
+    program.steps.into_iter().for_each(|step| world.step(step));
     world.end();
-    Ok(())
-}
-
-fuzz_target!(|bytes: &[u8]| {
-    // Bytes that end too soon end the script.
-    let _ = run(&mut Unstructured::new(bytes));
 });

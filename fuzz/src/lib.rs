@@ -4,6 +4,7 @@
 pub mod course;
 pub mod crowd;
 pub mod fractions;
+pub mod program;
 #[path = "../../tests/it/reference.rs"]
 pub mod reference;
 pub mod script;

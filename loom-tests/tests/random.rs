@@ -16,7 +16,7 @@ use std::time::Duration;
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner, thread};
-use tollgate::{Algorithm, Clock, Decision, KeyedLimiter, Overflow, Quota};
+use tollgate::{Algorithm, Clock, Decision, KeyedLimiter, Overflow, Permit, Permits, Quota};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -127,21 +127,25 @@ fn play_once(game: Game, algorithm: Algorithm, judge: fn(&Played<'_>)) {
     judge(&Played { limiter: &limiter, algorithm, limit, game, calls: &calls });
 }
 
-/// Plays `game` on every algorithm, in so many schedules of each kind, and judges each time.
+/// Plays `game` on every algorithm, and judges each time.
 fn play(game: Game, judge: fn(&Played<'_>)) {
+    for algorithm in Algorithm::ALL {
+        explore(move || play_once(game, algorithm, judge));
+    }
+}
+
+/// Runs it in so many schedules of each kind.
+fn explore(once: impl Fn() + Copy + Send + Sync + 'static) {
     let wanted = std::env::var("TOLLGATE_SCHEDULES").ok().filter(|count| !count.is_empty());
     let schedules = wanted.map_or(500, |count| count.parse().expect("a number of schedules"));
     let mut config = Config::new();
     config.max_steps = MaxSteps::FailAfter(STEPS);
     // That it takes every ordering for the strongest is said above.
     config.silence_warnings = true;
-    for algorithm in Algorithm::ALL {
-        let even = RandomScheduler::new_from_seed(1, schedules);
-        let once = move || play_once(game, algorithm, judge);
-        assert_eq!(Runner::new(even, config.clone()).run(once), schedules);
-        let by_priority = PctScheduler::new_from_seed(1, 3, schedules);
-        assert_eq!(Runner::new(by_priority, config.clone()).run(once), schedules);
-    }
+    let even = RandomScheduler::new_from_seed(1, schedules);
+    assert_eq!(Runner::new(even, config.clone()).run(once), schedules);
+    let by_priority = PctScheduler::new_from_seed(1, 3, schedules);
+    assert_eq!(Runner::new(by_priority, config).run(once), schedules);
 }
 
 impl Played<'_> {
@@ -228,6 +232,61 @@ fn clocks_that_differ_mint_nothing() {
             // The burst, or a first window, and what came back in all the time there was.
             let most = played.limit * (1 + played.game.clocks);
             assert!(played.admitted(key) <= most, "key {key}: {}", played.admitted(key));
+        }
+    });
+}
+
+/// Tokens that work may cost beyond its estimate and the burst.
+const DEBT: u64 = 2;
+
+/// Reserves, settles and checks at random, at one instant; returns what was kept.
+fn settle_at_random(limiter: &KeyedLimiter<u64>, key: u64) -> u64 {
+    let mut random = thread_rng();
+    let mut kept = 0;
+    let mut out = Vec::new();
+    for _ in 0..random.gen_range(4..=8) {
+        let tokens = random.gen_range(0..=3);
+        match random.gen_range(0..5) {
+            0 => kept += tokens * u64::from(limiter.check_at(&key, tokens, NOW).is_allowed()),
+            1 | 2 => out.extend(limiter.reserve_at(&key, tokens, NOW)),
+            _ if out.is_empty() => {}
+            _ => {
+                let permit: Permit<'_> = out.swap_remove(random.gen_range(0..out.len()));
+                kept += tokens - permit.commit_at(tokens, NOW);
+            }
+        }
+    }
+    for permit in out {
+        let (estimate, is_kept) = (permit.estimate(), random.gen_bool(0.5));
+        kept += if is_kept { estimate } else { 0 };
+        if is_kept { permit.keep() } else { drop(permit) }
+    }
+    kept
+}
+
+/// Permits of many threads on two keys: what is kept is within the burst and its debt, and is owed.
+#[test]
+fn what_permits_keep_is_owed() {
+    explore(|| {
+        let burst = thread_rng().gen_range(2..=8);
+        let builder = KeyedLimiter::builder(Quota::per_second(1).burst(burst)).capacity(2).seed(1);
+        let (clock, time) = Clock::manual();
+        time.set(Duration::from_nanos(NOW));
+        let builder = builder.permits(Permits::new().debt(DEBT)).clock(clock);
+        let builder = builder.overflow(Overflow::Refuse);
+        let limiter = Arc::new(builder.build().unwrap());
+        let spawn = |number: u64| {
+            let limiter = Arc::clone(&limiter);
+            thread::spawn(move || settle_at_random(&limiter, number % 2 + 1))
+        };
+        let threads: Vec<_> = (0..thread_rng().gen_range(4..=6)).map(spawn).collect();
+        let mut kept = [0; 2];
+        for (number, thread) in threads.into_iter().enumerate() {
+            kept[number % 2] += thread.join().unwrap();
+        }
+        for (key, kept) in [1, 2].into_iter().zip(kept) {
+            let owed = limiter.peek_at(&key, 1, NOW).reset_after().unwrap().as_secs();
+            assert!(kept <= owed && owed <= burst + DEBT, "{key}: {kept} of {burst}, {owed} owed");
         }
     });
 }
