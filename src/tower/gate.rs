@@ -277,6 +277,12 @@ impl Shared {
         self.ending(told, Vec::new())
     }
 
+    /// The time of the first rule in force.
+    pub(super) fn now(&self, counts: &Counts) -> Duration {
+        let first = counts.in_force.first();
+        first.map_or(Duration::ZERO, |one| self.rules[one.rule].limiter.now())
+    }
+
     /// The one rule that decides, if a request can wait in its line.
     pub(super) fn line(&self, counts: &Counts) -> Option<Counted> {
         let [one] = counts.in_force[..] else { return None };

@@ -83,17 +83,20 @@ pub(super) async fn wait(shared: Arc<Shared>, counts: Counts, _slot: Slot) -> As
 /// Several rules have no line in common: nothing is reserved, and the request asks again when the longest
 /// wait is over. No order is promised.
 async fn ask_again(shared: &Arc<Shared>, hold: &Hold, counts: &Counts) -> Asked {
-    let mut left = hold.max;
+    let start = shared.now(counts);
+    let mut slept = Duration::ZERO;
     loop {
         let told = match shared.ask(counts) {
             Ok(ending) => return Ok(ending),
             Err(told) => told,
         };
-        let wait = longest_wait(&told);
-        let Some((wait, rest)) = wait.and_then(|wait| Some((wait, left.checked_sub(wait)?))) else {
+        // Timers may be late, and clocks may stand.
+        let waited = shared.now(counts).saturating_sub(start).max(slept);
+        let left = hold.max.saturating_sub(waited);
+        let Some(wait) = longest_wait(&told).filter(|&wait| wait <= left) else {
             return Err(told);
         };
-        left = rest;
         hold.sleep(wait).await;
+        slept += wait;
     }
 }

@@ -148,3 +148,42 @@ async fn several_rules_are_asked_again() {
     assert_eq!(start.elapsed().as_secs(), 1);
     assert_eq!(day.stats().admitted, 2);
 }
+
+/// Late timers do not make the wait longer than it may be: what was waited is told by the clock, not by what
+/// the timers were asked for.
+#[tokio::test(start_paused = true)]
+async fn late_timers_do_not_prolong_the_wait() {
+    let (clock, timers) = timers();
+    let quick = limiter(Quota::per_second(1_000).burst(1), Algorithm::TokenBucket, clock.clone());
+    let day = limiter(Quota::per_day(9), Algorithm::TokenBucket, clock);
+    let key = Key::network("192.0.2.1/32".parse().unwrap());
+    let taken = Arc::clone(&quick);
+    // Somebody else is always quicker, and a timer of a millisecond takes a tenth of a second.
+    let late = move |wait: Duration| -> <Timers as Sleeper>::Sleep {
+        let (timers, taken) = (timers.clone(), Arc::clone(&taken));
+        Box::pin(async move {
+            timers.sleep(wait + Duration::from_millis(99)).await;
+            assert!(taken.check(&key).is_allowed());
+        })
+    };
+    assert!(quick.check(&key).is_allowed());
+    let gate = GateLayer::builder()
+        .rule(Rule::new("quick", quick).unwrap())
+        .rule(Rule::new("day", day).unwrap())
+        .hold(Duration::from_millis(50), 9, Late(late));
+    let app = gate.build().unwrap().layer(service_fn(empty));
+    let start = tokio::time::Instant::now();
+    assert_eq!(app.oneshot(from("192.0.2.1")).await.unwrap().status(), 429);
+    assert_eq!(start.elapsed().as_millis() / 100, 1);
+}
+
+/// A function as a timer.
+struct Late<F>(F);
+
+impl<F: Fn(Duration) -> <Timers as Sleeper>::Sleep> Sleeper for Late<F> {
+    type Sleep = <Timers as Sleeper>::Sleep;
+
+    fn sleep(&self, wait: Duration) -> Self::Sleep {
+        (self.0)(wait)
+    }
+}
