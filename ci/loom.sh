@@ -214,9 +214,43 @@ build_on() {
     run_file repair
 }
 
+# Runs test files side by side, as many at a time as there are cores: most have one model that takes most of
+# their time. What each has to say is printed when it is done.
+run_files() {
+    local name cores running=0
+    cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+    say "$kind loom, $cores at a time: $*"
+    for name in "$@"; do
+        if [[ $running -ge $cores ]]; then
+            wait -n || die_of_one
+            running=$((running - 1))
+        fi
+        tell_when_done run_file "$name" &
+        running=$((running + 1))
+    done
+    while [[ $running -gt 0 ]]; do
+        wait -n || die_of_one
+        running=$((running - 1))
+    done
+}
+
+# One of those that run has failed, and has said why.
+die_of_one() {
+    kill $(jobs -p) 2>/dev/null || true
+    die "see above"
+}
+
+# Runs a command, and prints all at once what it has printed.
+tell_when_done() {
+    local told status=0
+    told=$("$@" 2>&1) || status=$?
+    printf '%s\n' "$told"
+    return "$status"
+}
+
 # Runs all test files on one kind of loom.
 run_all() {
-    local file name
+    local file name names=()
     build_on "$1"
     if [[ -n $bound ]]; then
         export LOOM_MAX_PREEMPTIONS=$bound
@@ -225,16 +259,15 @@ run_all() {
         name=$(basename "$file" .rs)
         # The first has been run; the others have no model (see ci/stalls.sh and ci/shuttle.sh).
         if [[ ! $name =~ ^(repair|stalls|answers|random)$ ]]; then
-            run_file "$name"
+            names+=("$name")
         fi
     done
+    run_files "${names[@]}"
     # These go at most two preemptions far, but for a deep run: they take minutes otherwise.
     if [[ $mode != deep && ${LOOM_MAX_PREEMPTIONS:-2} -ge 2 ]]; then
         export LOOM_MAX_PREEMPTIONS=2
     fi
-    for name in "${beyond_home[@]}"; do
-        run_file "homes:$name"
-    done
+    run_files "${beyond_home[@]/#/homes:}"
 }
 
 # Prints where a run has panicked first, as FILE:LINE, if that is in a model's test or in the
@@ -303,7 +336,7 @@ trim() {
     printf '%s' "${text%"${text##*[![:space:]]}"}"
 }
 
-trap 'die "interrupted; what has passed is above"' INT TERM HUP
+trap 'kill $(jobs -p) 2>/dev/null || true; die "interrupted; what has passed is above"' INT TERM HUP
 
 if [[ $mode == mutants ]]; then
     run_mutants

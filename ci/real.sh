@@ -10,6 +10,8 @@
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# As ci/test.sh does, so that what that has built is not built again.
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_DEBUG=0
 
 say() { printf '\n== %s\n' "$*"; }
 die() { printf '\nreal: FAILED: %s\n' "$*" >&2; exit 1; }
